@@ -1,0 +1,268 @@
+//! The one public error.
+
+use std::borrow::Cow;
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use crate::id::{EndpointId, InvalidName};
+
+/// A boxed error of any type.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// What went wrong, as a closed word that logs and programs can go by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A name, builder value or option is not valid.
+    Config,
+    /// The inventory was refused; the message names line and column.
+    Inventory,
+    /// A request asks for what a leased request cannot do (HTTP/3, say).
+    UnsupportedRequest,
+    /// No endpoint came free within the wait.
+    PoolExhausted,
+    /// An administrator has paused the pool.
+    PoolPaused,
+    /// The pool has no state: it was never set up, or its state was lost.
+    PoolUninitialised,
+    /// No pool of this name is known here.
+    UnknownPool,
+    /// The pool has been shut down in this process.
+    PoolClosed,
+    /// The store did not answer, or refused.
+    StoreUnavailable,
+    /// A call to the store breaks its rules (a ttl over the largest, say).
+    InvalidCall,
+    /// The wait for the site's budget would be longer than allowed.
+    BudgetExceeded,
+    /// The endpoint could not be reached, after all attempts.
+    ProxyUnreachable,
+    /// The endpoint refused its credentials, after all attempts.
+    CredentialsRefused,
+    /// The lease ran out before the exchange was over.
+    LeaseExpired,
+    /// The request's own time was up while it waited for budget or lease.
+    TimedOut,
+    /// More redirects than allowed.
+    TooManyRedirects,
+    /// A redirect led to an address that may not be fetched.
+    TargetRefused,
+    /// No HTTP client could be built for the endpoint.
+    Client,
+}
+
+impl Kind {
+    /// The word for logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::Inventory => "inventory",
+            Self::UnsupportedRequest => "unsupported_request",
+            Self::PoolExhausted => "pool_exhausted",
+            Self::PoolPaused => "pool_paused",
+            Self::PoolUninitialised => "pool_uninitialised",
+            Self::UnknownPool => "unknown_pool",
+            Self::PoolClosed => "pool_closed",
+            Self::StoreUnavailable => "store_unavailable",
+            Self::InvalidCall => "invalid_call",
+            Self::BudgetExceeded => "budget_exceeded",
+            Self::ProxyUnreachable => "proxy_unreachable",
+            Self::CredentialsRefused => "credentials_refused",
+            Self::LeaseExpired => "lease_expired",
+            Self::TimedOut => "timed_out",
+            Self::TooManyRedirects => "too_many_redirects",
+            Self::TargetRefused => "target_refused",
+            Self::Client => "client",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What this crate fails with.
+///
+/// Messages hold no URL and no secret. An error of the HTTP exchange itself is passed on as
+/// the `reqwest::Error` that it is; this type is for what leases, budgets and endpoints add.
+///
+/// ```
+/// use reqwest_lease::{Error, Inventory, Kind};
+///
+/// let bad = "[[endpoint]]\nid = 'a'\nurl = 'ftp://h:1'\n";
+/// let error: Error = Inventory::from_toml(bad).unwrap_err();
+/// assert_eq!(error.kind(), Kind::Inventory);
+/// assert!(!error.is_transient());
+/// ```
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: Kind,
+    message: Cow<'static, str>,
+    retry_after: Option<Duration>,
+    tried: Vec<EndpointId>,
+    source: Option<BoxError>,
+}
+
+impl Error {
+    pub(crate) fn new(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            retry_after: None,
+            tried: Vec::new(),
+            source: None,
+        }))
+    }
+
+    /// A store's own failure, for implementors of [`LeaseStore`](crate::LeaseStore).
+    ///
+    /// The message must hold no URL and no secret.
+    pub fn store_unavailable(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Kind::StoreUnavailable, message)
+    }
+
+    pub(crate) fn with_retry_after(mut self, after: Duration) -> Self {
+        self.0.retry_after = Some(after);
+        self
+    }
+
+    pub(crate) fn with_tried(mut self, tried: Vec<EndpointId>) -> Self {
+        self.0.tried = tried;
+        self
+    }
+
+    /// Adds the error underneath, which must be free of secrets.
+    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// Whether the same request may succeed later without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self.kind(),
+            Kind::PoolExhausted
+                | Kind::PoolPaused
+                | Kind::StoreUnavailable
+                | Kind::BudgetExceeded
+                | Kind::ProxyUnreachable
+                | Kind::LeaseExpired
+                | Kind::TimedOut
+        )
+    }
+
+    /// How long until it is worth trying again, where that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// The endpoints that were tried, in order.
+    pub fn tried(&self) -> &[EndpointId] {
+        &self.0.tried
+    }
+
+    /// Finds this crate's error in what a `reqwest_middleware` client returned, also below a
+    /// retry middleware that wrapped it.
+    pub fn find_in(error: &reqwest_middleware::Error) -> Option<&Self> {
+        match error {
+            reqwest_middleware::Error::Middleware(inner) => {
+                inner.downcast_ref().or_else(|| inner.chain().find_map(Self::find))
+            }
+            reqwest_middleware::Error::Reqwest(inner) => Self::find(inner),
+        }
+    }
+
+    /// Finds this crate's error in any error, or in what it was caused by.
+    pub fn find<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(found) = error.downcast_ref::<Self>() {
+                return Some(found);
+            }
+            // An io::Error and a middleware error keep what they wrap out of `source`.
+            if let Some(inner) =
+                error.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref())
+            {
+                return Self::find(inner);
+            }
+            if let Some(inner) = error.downcast_ref::<reqwest_middleware::Error>() {
+                return Self::find_in(inner);
+            }
+            next = error.source();
+        }
+        None
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        if let Some(after) = self.0.retry_after {
+            write!(f, ", next chance in {after:.1?}")?;
+        }
+        if !self.0.tried.is_empty() {
+            f.write_str(" (tried")?;
+            for (nth, endpoint) in self.0.tried.iter().enumerate() {
+                write!(f, "{} {endpoint}", if nth == 0 { "" } else { "," })?;
+            }
+            f.write_str(")")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("message", &self.0.message)
+            .field("retry_after", &self.0.retry_after)
+            .field("tried", &self.0.tried)
+            .field("source", &self.0.source)
+            .finish()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<InvalidName> for Error {
+    fn from(error: InvalidName) -> Self {
+        Self::new(Kind::Config, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn not_now_tells_when_and_what_was_tried() {
+        let error = Error::new(Kind::PoolExhausted, "pool vn exhausted")
+            .with_retry_after(Duration::from_millis(1500))
+            .with_tried(vec![EndpointId::new("a").unwrap(), EndpointId::new("b").unwrap()]);
+        assert_eq!(error.to_string(), "pool vn exhausted, next chance in 1.5s (tried a, b)");
+        assert!(error.is_transient());
+    }
+
+    #[test]
+    fn it_is_found_under_wrappers() {
+        let wrap = |error: Error| std::io::Error::other(error);
+        let error = reqwest_middleware::Error::middleware(wrap(Error::new(Kind::PoolPaused, "x")));
+        assert_eq!(Error::find_in(&error).map(Error::kind), Some(Kind::PoolPaused));
+        let plain = reqwest_middleware::Error::middleware(std::io::Error::other("x"));
+        assert!(Error::find_in(&plain).is_none());
+    }
+}

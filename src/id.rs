@@ -1,0 +1,153 @@
+//! Names and numbers that identify things: endpoints, pools, leases.
+
+use std::fmt;
+use std::str::FromStr;
+
+use compact_str::CompactString;
+
+/// Longest endpoint id or pool name, in bytes.
+pub const MAX_NAME_LENGTH: usize = 64;
+
+/// Why a name was refused. It never repeats the name: a misplaced line may hold a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InvalidName {
+    /// The name has no characters.
+    Empty,
+    /// The name is longer than [`MAX_NAME_LENGTH`] bytes.
+    TooLong,
+    /// A character other than `A-Z a-z 0-9 _ -`, at this byte.
+    BadCharacter(usize),
+}
+
+impl fmt::Display for InvalidName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("a name must not be empty"),
+            Self::TooLong => write!(f, "a name has at most {MAX_NAME_LENGTH} bytes"),
+            Self::BadCharacter(at) => {
+                write!(f, "a name has only A-Z, a-z, 0-9, _ and -; byte {at} is none of them")
+            }
+        }
+    }
+}
+
+impl std::error::Error for InvalidName {}
+
+fn check(name: &str) -> Result<CompactString, InvalidName> {
+    if name.is_empty() {
+        return Err(InvalidName::Empty);
+    }
+    if name.len() > MAX_NAME_LENGTH {
+        return Err(InvalidName::TooLong);
+    }
+    match name.bytes().position(|b| !(b.is_ascii_alphanumeric() || b == b'_' || b == b'-')) {
+        Some(at) => Err(InvalidName::BadCharacter(at)),
+        None => Ok(CompactString::from(name)),
+    }
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $type:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $type(CompactString);
+
+        impl $type {
+            /// Checks a name: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
+            ///
+            /// # Errors
+            /// [`InvalidName`] says what is wrong and at which byte.
+            pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidName> {
+                check(name.as_ref()).map(Self)
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = InvalidName;
+
+            fn from_str(name: &str) -> Result<Self, InvalidName> {
+                Self::new(name)
+            }
+        }
+
+        impl TryFrom<&str> for $type {
+            type Error = InvalidName;
+
+            fn try_from(name: &str) -> Result<Self, InvalidName> {
+                Self::new(name)
+            }
+        }
+    };
+}
+
+name! {
+    /// The public name of one leasable proxy endpoint.
+    ///
+    /// It is not the endpoint's address: URL and password stay in the inventory and never
+    /// enter the pool.
+    ///
+    /// ```
+    /// use reqwest_lease::EndpointId;
+    ///
+    /// assert_eq!(EndpointId::new("vn-a01").unwrap().as_str(), "vn-a01");
+    /// assert!(EndpointId::new("http://user:pass@host").is_err());
+    /// ```
+    EndpointId
+}
+
+name! {
+    /// The name of a pool: a set of endpoints whose leases are counted together.
+    ///
+    /// ```
+    /// use reqwest_lease::PoolName;
+    ///
+    /// assert_eq!(PoolName::new("vn").unwrap().to_string(), "vn");
+    /// ```
+    PoolName
+}
+
+/// A number that grows with every grant in a pool.
+///
+/// It orders grants in an audit, and a gateway of your own may refuse requests with an older
+/// one. An ordinary proxy does not look at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fence(pub u64);
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_to_sixty_four_plain_characters() {
+        assert_eq!(EndpointId::new(""), Err(InvalidName::Empty));
+        assert_eq!(EndpointId::new("a".repeat(65)), Err(InvalidName::TooLong));
+        assert!(EndpointId::new("a".repeat(64)).is_ok());
+        for bad in ["a b", "a:b", "{a}", "a\n", "é", "a/b"] {
+            assert!(matches!(PoolName::new(bad), Err(InvalidName::BadCharacter(_))), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_refused_name_is_not_repeated() {
+        let error = EndpointId::new("host:8080:user:canary").unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("canary"));
+    }
+}

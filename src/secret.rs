@@ -1,0 +1,79 @@
+//! What must never be printed: passwords and lease tokens.
+
+use std::fmt;
+
+use secrecy::{ExposeSecret, SecretString};
+
+/// A password, kept out of `Debug` and wiped from memory when dropped.
+#[derive(Clone)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    /// Takes a secret in.
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(SecretString::from(secret.into()))
+    }
+
+    /// Gives the secret out, to the one place that sends it.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// 128 random bits that prove ownership of a lease.
+///
+/// It is also the id of the acquire request, so that the same request sent twice gets the same
+/// lease. It is never logged; `Debug` hides it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token([u8; 16]);
+
+impl Token {
+    /// Draws a token from the operating system's random source.
+    ///
+    /// # Panics
+    /// When the operating system has no random source: no lease could be owned safely then.
+    pub fn random() -> Self {
+        let mut bytes = [0; 16];
+        #[allow(clippy::expect_used)] // without randomness a token would not prove anything
+        getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+        Self(bytes)
+    }
+
+    /// A token with these bytes, for stores that read tokens back.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The raw bytes, to the one place that sends them to a store.
+    pub const fn expose(&self) -> [u8; 16] {
+        self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_hides_what_is_inside() {
+        assert_eq!(format!("{:?}", Secret::new("canary")), "Secret(..)");
+        assert_eq!(format!("{:?}", Token::from_bytes([7; 16])), "Token(..)");
+    }
+
+    #[test]
+    fn tokens_differ() {
+        assert_ne!(Token::random(), Token::random());
+    }
+}

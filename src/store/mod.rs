@@ -1,0 +1,85 @@
+//! Where leases are kept: the trait that stores implement.
+
+mod request;
+
+use async_trait::async_trait;
+
+pub use request::*;
+
+use crate::error::Error;
+use crate::id::PoolName;
+
+/// Shared allocation state: who holds which endpoint until when.
+///
+/// A store decides alone, atomically and by its own clock. Callers hold tokens and durations;
+/// they never compare the store's time with a clock of theirs.
+///
+/// Every method answers within a time that the implementation bounds. Dropping a future leaves
+/// its effect unknown: the call may still take place. For [`acquire`](Self::acquire) that is
+/// what [`cancel`](Self::cancel) is for.
+#[async_trait]
+pub trait LeaseStore: Send + Sync + 'static {
+    /// Grants up to one endpoint a token.
+    ///
+    /// The same token again, while its lease lives, gets the same lease.
+    ///
+    /// # Errors
+    /// [`PoolUninitialised`](crate::Kind::PoolUninitialised),
+    /// [`InvalidCall`](crate::Kind::InvalidCall) or
+    /// [`StoreUnavailable`](crate::Kind::StoreUnavailable); after the last one the lease may
+    /// exist and the token must be repeated or cancelled.
+    async fn acquire(&self, request: AcquireRequest) -> Result<AcquireReply, Error>;
+
+    /// Moves the deadline of a lease that is still valid, within the pool's largest lifetime.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    async fn renew(&self, request: RenewRequest) -> Result<RenewReply, Error>;
+
+    /// Ends leases with their verdicts; one reply for each, in order.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    async fn release(&self, request: ReleaseRequest) -> Result<Vec<ReleaseReply>, Error>;
+
+    /// Gives up a token whose acquire has an unknown result: releases its lease, or leaves a
+    /// tombstone that refuses a later grant.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    async fn cancel(&self, request: CancelRequest) -> Result<CancelReply, Error>;
+
+    /// Takes back leases past their deadline and readies endpoints past their cooldown, in a
+    /// bounded step.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    async fn reap(&self, request: ReapRequest) -> Result<ReapReply, Error>;
+
+    /// Counts of the pool, telling what is recorded from what is valid now. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    async fn status(&self, pool: &PoolName) -> Result<Status, Error>;
+
+    /// The members in order of their id, a page at a time. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    async fn list(&self, request: ListRequest) -> Result<Vec<MemberState>, Error>;
+
+    /// Carries out an administrator's order.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire); [`InvalidCall`](crate::Kind::InvalidCall) when the order
+    /// names unknown endpoints or sets up a pool that exists.
+    async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error>;
+
+    /// Whether the store answers without waiting, so that a release can be made on the spot
+    /// instead of in the background.
+    ///
+    /// Default `false`. A store that says `true` returns ready futures from `release`.
+    fn answers_at_once(&self) -> bool {
+        false
+    }
+}

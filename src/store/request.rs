@@ -1,0 +1,475 @@
+//! Requests to a store and its replies.
+
+use std::time::Duration;
+
+use crate::id::{EndpointId, Fence, PoolName};
+use crate::secret::Token;
+use crate::site::Site;
+use crate::verdict::{QuarantineCode, Verdict};
+
+/// Most tokens in one acquire, and most leases in one release.
+pub const MAX_BATCH: usize = 16;
+
+/// Most leases that one call takes back, and most endpoints that one call readies.
+pub const MAX_SWEEP: usize = 64;
+
+/// Whether a pool reserves the endpoints it grants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// An endpoint has at most one valid lease.
+    #[default]
+    Exclusive,
+    /// An endpoint is granted to any number of holders at once; the grant is counted, not
+    /// reserved.
+    Shared,
+}
+
+/// Which of the ready endpoints is granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Policy {
+    /// The one that has been available longest. Not for shared pools, which always go by
+    /// [`LeastAssigned`](Self::LeastAssigned).
+    #[default]
+    Earliest,
+    /// The one with the fewest assignments for its weight, exactly; ties go by id.
+    LeastAssigned,
+    /// One drawn at random.
+    Random,
+}
+
+/// What holds for all of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolConfig {
+    /// Default [`Mode::Exclusive`].
+    pub mode: Mode,
+    /// Default [`Policy::Earliest`].
+    pub policy: Policy,
+    /// Longest ttl that a lease may ask for. Default 10 min: a failover hold lasts as long.
+    pub largest_ttl: Duration,
+    /// Longest time from grant to last deadline, over all renewals. Default 1 h: a hung task
+    /// cannot hold an endpoint for ever.
+    pub largest_lifetime: Duration,
+}
+
+impl Default for PoolConfig {
+    fn default() -> Self {
+        Self {
+            mode: Mode::default(),
+            policy: Policy::default(),
+            largest_ttl: Duration::from_secs(600),
+            largest_lifetime: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// Asks for leases.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct AcquireRequest {
+    /// The pool.
+    pub pool: PoolName,
+    /// A fresh token for each lease wanted, 1 to [`MAX_BATCH`].
+    pub tokens: Vec<Token>,
+    /// Time from grant to deadline, above zero and at most the pool's largest.
+    pub ttl: Duration,
+    /// Cooldown if a lease is never released: its holder may still be on the wire. Default 30 s.
+    pub expiry_cooldown: Duration,
+    /// Endpoints that are shunned for this site are passed over.
+    pub site: Option<Site>,
+    /// Endpoints that are passed over.
+    pub exclude: Vec<EndpointId>,
+    /// Taken before all others when it is ready.
+    pub prefer: Option<EndpointId>,
+    /// A number drawn by the client; [`Policy::Random`] takes the next rank of what is granted
+    /// from it.
+    pub random: u64,
+}
+
+impl AcquireRequest {
+    /// A request for one lease.
+    pub fn new(pool: PoolName, token: Token, ttl: Duration) -> Self {
+        Self {
+            pool,
+            tokens: vec![token],
+            ttl,
+            expiry_cooldown: Duration::from_secs(30),
+            site: None,
+            exclude: Vec::new(),
+            prefer: None,
+            random: 0,
+        }
+    }
+}
+
+/// What came of an acquire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AcquireReply {
+    /// One grant for each of the first tokens that were not cancelled; at least one, and fewer
+    /// than asked for when there are not enough.
+    Granted(Vec<Grant>),
+    /// Nothing can be granted now.
+    Empty {
+        /// Time to the earliest moment at which something could be free; `None` when no
+        /// endpoint is on its way back.
+        next: Option<Duration>,
+        /// Endpoints are ready, but all of them are excluded or shunned for this request.
+        restricted: bool,
+    },
+    /// An administrator has paused the pool.
+    Paused,
+    /// Nothing is granted after a failover until this time has passed.
+    Hold(Duration),
+    /// All tokens had been cancelled.
+    Cancelled,
+}
+
+/// The right to one endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grant {
+    /// The endpoint.
+    pub endpoint: EndpointId,
+    /// Grows with every grant in the pool.
+    pub fence: Fence,
+    /// Failures in a row of the endpoint.
+    pub strikes: u32,
+    /// Token and time left of an exclusive lease; `None` in a shared pool.
+    pub term: Option<Term>,
+}
+
+impl Grant {
+    /// A grant, for implementors of stores.
+    pub fn new(endpoint: EndpointId, fence: Fence, strikes: u32, term: Option<Term>) -> Self {
+        Self { endpoint, fence, strikes, term }
+    }
+
+    /// What proves this grant when it is given back.
+    pub fn claim(&self) -> Claim {
+        match self.term {
+            Some(term) => Claim::Lease(term.token),
+            None => Claim::Assignment { endpoint: self.endpoint.clone(), fence: self.fence },
+        }
+    }
+}
+
+/// Token and time left of an exclusive lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Term {
+    /// Proves ownership.
+    pub token: Token,
+    /// Time to the deadline when the store answered.
+    pub remaining: Duration,
+}
+
+/// Asks for a later deadline.
+#[derive(Debug, Clone)]
+pub struct RenewRequest {
+    /// The pool.
+    pub pool: PoolName,
+    /// The lease.
+    pub token: Token,
+    /// Time from now to the new deadline, above zero and at most the pool's largest.
+    pub ttl: Duration,
+}
+
+/// What came of a renewal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RenewReply {
+    /// The lease holds for this long from now; less than asked for when its largest lifetime
+    /// ends sooner. A deadline is never moved closer.
+    Renewed(Duration),
+    /// The lease has ended, or was never this token's.
+    NotOwner,
+}
+
+/// Gives leases back.
+#[derive(Debug, Clone)]
+pub struct ReleaseRequest {
+    /// The pool.
+    pub pool: PoolName,
+    /// The leases with their verdicts, 1 to [`MAX_BATCH`].
+    pub releases: Vec<Release>,
+}
+
+/// One lease with its verdict.
+#[derive(Debug, Clone)]
+pub struct Release {
+    /// Which lease.
+    pub claim: Claim,
+    /// What to do with the endpoint.
+    pub verdict: Verdict,
+    /// The site that a shun is for.
+    pub site: Option<Site>,
+}
+
+/// What proves a grant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// The token of an exclusive lease.
+    Lease(Token),
+    /// Endpoint and fence of a grant in a shared pool.
+    Assignment {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// The grant.
+        fence: Fence,
+    },
+}
+
+/// What came of a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ReleaseReply {
+    /// The lease has ended and its verdict is in force.
+    Released,
+    /// The lease is no longer held: released before, run out, or never this token's. Nothing
+    /// was changed.
+    NotOwner,
+}
+
+/// Gives up a token.
+#[derive(Debug, Clone)]
+pub struct CancelRequest {
+    /// The pool.
+    pub pool: PoolName,
+    /// The token.
+    pub token: Token,
+    /// How long a late grant to this token is refused; at least as long as a call may be under
+    /// way.
+    pub tombstone: Duration,
+}
+
+/// What came of a cancel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CancelReply {
+    /// There was a lease; it is ended without a cooldown.
+    Released,
+    /// There was none; the token will not be granted any more.
+    Tombstoned,
+}
+
+/// Asks for a bounded clean-up.
+#[derive(Debug, Clone)]
+pub struct ReapRequest {
+    /// The pool.
+    pub pool: PoolName,
+}
+
+/// What a clean-up did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReapReply {
+    /// Leases past their deadline that were taken back, at most [`MAX_SWEEP`].
+    pub reclaimed: usize,
+    /// Endpoints past their cooldown that were readied, at most [`MAX_SWEEP`].
+    pub promoted: usize,
+    /// Whether more of either is left.
+    pub more: bool,
+}
+
+/// Counts of a pool at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// Mode, policy and limits.
+    pub config: PoolConfig,
+    /// Whether an administrator has paused the pool.
+    pub paused: bool,
+    /// Endpoints that can be granted now: ready, and cooling ones whose time has come.
+    pub ready: usize,
+    /// Endpoints whose cooldown goes on.
+    pub cooling: usize,
+    /// Leases before their deadline.
+    pub leased: usize,
+    /// Leases past their deadline that nobody has taken back yet.
+    pub expired: usize,
+    /// Endpoints that an administrator has disabled or drained, and that are not leased.
+    pub disabled: usize,
+    /// Endpoints in quarantine.
+    pub quarantined: usize,
+    /// The fence of the last grant.
+    pub fence: Fence,
+    /// Time to the next deadline or end of a cooldown.
+    pub next: Option<Duration>,
+}
+
+impl Status {
+    /// An empty pool's counts, for implementors of stores.
+    pub fn empty(config: PoolConfig) -> Self {
+        Self {
+            config,
+            paused: false,
+            ready: 0,
+            cooling: 0,
+            leased: 0,
+            expired: 0,
+            disabled: 0,
+            quarantined: 0,
+            fence: Fence(0),
+            next: None,
+        }
+    }
+
+    /// All endpoints of the pool.
+    pub fn members(&self) -> usize {
+        self.ready + self.cooling + self.leased + self.expired + self.disabled + self.quarantined
+    }
+}
+
+/// Asks for a page of members.
+#[derive(Debug, Clone)]
+pub struct ListRequest {
+    /// The pool.
+    pub pool: PoolName,
+    /// Only members after this id.
+    pub after: Option<EndpointId>,
+    /// Most members in the reply.
+    pub limit: usize,
+}
+
+/// One member of a pool.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct MemberState {
+    /// The endpoint.
+    pub endpoint: EndpointId,
+    /// Where it is.
+    pub state: State,
+    /// A standing order.
+    pub order: Option<StandingOrder>,
+    /// Its share of assignments beside the others'.
+    pub weight: u32,
+    /// Grants so far.
+    pub assignments: u64,
+    /// Failures in a row.
+    pub strikes: u32,
+}
+
+impl MemberState {
+    /// A member that is ready, for implementors of stores.
+    pub fn new(endpoint: EndpointId, weight: u32) -> Self {
+        Self { endpoint, state: State::Ready, order: None, weight, assignments: 0, strikes: 0 }
+    }
+}
+
+/// The one place in which an endpoint is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum State {
+    /// It can be granted.
+    Ready,
+    /// It can be granted after this time; zero when its time has come.
+    Cooling(Duration),
+    /// It is leased for this time.
+    Leased(Duration),
+    /// Its lease has run out and nobody has taken it back yet.
+    Expired,
+    /// An administrator's order keeps it out.
+    Disabled,
+    /// Evidence against it keeps it out.
+    Quarantined(QuarantineCode),
+}
+
+/// An administrator's standing order on an endpoint. No worker can undo it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StandingOrder {
+    /// Out, at once or when its lease ends.
+    Disable,
+    /// Out as soon as its lease ends.
+    Drain,
+    /// Gone from the pool as soon as its lease ends.
+    Remove,
+}
+
+/// An administrator's request.
+#[derive(Debug, Clone)]
+pub struct AdminRequest {
+    /// The pool.
+    pub pool: PoolName,
+    /// What to do.
+    pub order: Order,
+}
+
+/// What an administrator may order.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Order {
+    /// Sets up a pool. Refused when it exists.
+    Init(PoolConfig),
+    /// Adds members, and updates the weight of those that are there.
+    Add {
+        /// The members.
+        members: Vec<Member>,
+        /// A number drawn by the client, for the first ranks under [`Policy::Random`].
+        random: u64,
+    },
+    /// Takes members out; leased ones when their lease ends. Their assignment counts are kept
+    /// for a return.
+    Remove(Vec<EndpointId>),
+    /// Keeps endpoints from being granted until `Enable`.
+    Disable(Vec<EndpointId>),
+    /// As `Disable`, and recorded as a drain.
+    Drain(Vec<EndpointId>),
+    /// Ends an order to disable or drain, and a quarantine.
+    Enable(Vec<EndpointId>),
+    /// Puts endpoints into quarantine; leased ones when their lease ends.
+    Quarantine(Vec<EndpointId>, QuarantineCode),
+    /// Grants nothing until `Resume`. Holders may renew and release.
+    Pause,
+    /// Ends a pause.
+    Resume,
+}
+
+/// A member to add.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Member {
+    /// The endpoint.
+    pub endpoint: EndpointId,
+    /// Its share of assignments beside the others', 1 to [`MAX_WEIGHT`]. Default 1.
+    pub weight: u32,
+    /// Assignments to start with. Default: its own count when it returns, and never below the
+    /// lowest in the pool, so that it is not flooded while it catches up.
+    pub assignments: Option<u64>,
+}
+
+/// Largest weight of a member.
+pub const MAX_WEIGHT: u32 = 1000;
+
+impl Member {
+    /// A member of weight 1.
+    pub fn new(endpoint: EndpointId) -> Self {
+        Self { endpoint, weight: 1, assignments: None }
+    }
+
+    /// With this weight.
+    pub fn with_weight(mut self, weight: u32) -> Self {
+        self.weight = weight;
+        self
+    }
+
+    /// With this many assignments to start with.
+    pub fn with_assignments(mut self, assignments: u64) -> Self {
+        self.assignments = Some(assignments);
+        self
+    }
+}
+
+/// What an order changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct AdminReply {
+    /// How many endpoints the order changed; 1 for a pool-wide order that changed the pool.
+    pub changed: usize,
+}
+
+impl AdminReply {
+    /// A reply, for implementors of stores.
+    pub const fn new(changed: usize) -> Self {
+        Self { changed }
+    }
+}
