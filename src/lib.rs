@@ -19,8 +19,8 @@ pub use secret::{Secret, Token};
 pub use site::Site;
 pub use store::{
     AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, Claim,
-    Grant, LeaseStore, ListRequest, MAX_BATCH, MAX_SWEEP, MAX_WEIGHT, Member, MemberState, Mode,
-    Order, Policy, PoolConfig, ReapReply, ReapRequest, Release, ReleaseReply, ReleaseRequest,
-    RenewReply, RenewRequest, StandingOrder, State, Status, Term,
+    Grant, LeaseStore, ListRequest, MAX_ASSIGNMENTS, MAX_BATCH, MAX_SWEEP, MAX_WEIGHT, Member,
+    MemberState, MemoryStore, Mode, Order, Policy, PoolConfig, ReapReply, ReapRequest, Release,
+    ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, StandingOrder, State, Status, Term,
 };
 pub use verdict::{DefaultJudge, Evidence, Judge, QuarantineCode, Strike, Verdict};
