@@ -1,5 +1,6 @@
 //! Leased proxy endpoints for reqwest.
 
+mod budget;
 mod endpoint;
 mod error;
 mod id;
@@ -10,6 +11,7 @@ mod site;
 mod store;
 mod verdict;
 
+pub use budget::{Budget, Budgets, BudgetsBuilder, Explanation};
 pub use endpoint::{Endpoint, InvalidEndpoint, Labels, Scheme};
 pub use error::{BoxError, Error, Kind};
 pub use id::{EndpointId, Fence, InvalidName, MAX_NAME_LENGTH, PoolName};
