@@ -211,6 +211,10 @@ impl Credentials {
         if !scheme.is_socks() && username.contains(':') {
             return Err(InvalidEndpoint::ColonInUsername);
         }
+        // RFC 7617: neither part may contain them.
+        if username.contains(char::is_control) || password.contains(char::is_control) {
+            return Err(InvalidEndpoint::ControlCharacter);
+        }
         Ok(())
     }
 }
@@ -243,6 +247,8 @@ pub enum InvalidEndpoint {
     SocksCredentialsTooLong,
     /// A colon in the user name of an HTTP proxy.
     ColonInUsername,
+    /// A control character in user name or password.
+    ControlCharacter,
 }
 
 impl fmt::Display for InvalidEndpoint {
@@ -265,6 +271,7 @@ impl fmt::Display for InvalidEndpoint {
             Self::NotUtf8 => "percent-encoded credentials in the url are not UTF-8",
             Self::SocksCredentialsTooLong => "a SOCKS user name or password has at most 255 bytes",
             Self::ColonInUsername => "the user name of an HTTP proxy cannot contain a colon",
+            Self::ControlCharacter => "user name and password cannot contain control characters",
         })
     }
 }
@@ -348,6 +355,7 @@ mod tests {
             ("http://user:12/3@h:1", NotOnlyHostAndPort),
             ("http://user:12#3@h:1", NotOnlyHostAndPort),
             ("http://%FF:x@h:1", NotUtf8),
+            ("http://u:a%0Ab@h:1", ControlCharacter),
         ] {
             assert_eq!(endpoint(url, None).err(), Some(expected), "{url:.40}");
         }
@@ -358,6 +366,8 @@ mod tests {
             ("socks5://h:1", ("u", long.as_str()), SocksCredentialsTooLong),
             ("socks5h://h:1", (long.as_str(), "p"), SocksCredentialsTooLong),
             ("http://h:1", ("u:v", "p"), ColonInUsername),
+            ("http://h:1", ("u", "p\n"), ControlCharacter),
+            ("socks5h://h:1", ("u\0", "p"), ControlCharacter),
         ] {
             assert_eq!(endpoint(url, Some(login)).err(), Some(expected), "{url}");
         }

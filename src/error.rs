@@ -125,6 +125,14 @@ impl Error {
         Self::new(Kind::StoreUnavailable, message)
     }
 
+    /// An inventory source's own failure, for implementors of
+    /// [`InventorySource`](crate::InventorySource).
+    ///
+    /// The message must hold no URL and no secret.
+    pub fn inventory(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Kind::Inventory, message)
+    }
+
     pub(crate) fn with_retry_after(mut self, after: Duration) -> Self {
         self.0.retry_after = Some(after);
         self

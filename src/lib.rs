@@ -3,6 +3,7 @@
 mod endpoint;
 mod error;
 mod id;
+mod inventory;
 mod outcome;
 mod secret;
 mod site;
@@ -12,6 +13,7 @@ mod verdict;
 pub use endpoint::{Endpoint, InvalidEndpoint, Labels, Scheme};
 pub use error::{BoxError, Error, Kind};
 pub use id::{EndpointId, Fence, InvalidName, MAX_NAME_LENGTH, PoolName};
+pub use inventory::{Concern, Inventory, InventorySource, Reloaded, Snapshot, Warning};
 pub use outcome::Outcome;
 pub use secret::{Secret, Token};
 pub use site::Site;

@@ -1,0 +1,231 @@
+//! Starting a pool.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::releaser::Releaser;
+use super::waiting::Waiting;
+use super::watchdog::Watchdog;
+use super::{Core, Pool, Settings, Shared, random_number};
+use crate::error::{Error, Kind};
+use crate::id::PoolName;
+use crate::inventory::Inventory;
+use crate::store::{
+    LeaseStore, MemoryStore, Mode, Order, Policy, PoolConfig, ReapRequest,
+};
+use crate::telemetry::Counters;
+use crate::verdict::{DefaultJudge, Judge};
+
+/// Chooses how a pool works; [`Pool::builder`] makes one.
+///
+/// Without a [`store`](Self::store) the pool is kept in the memory of this process, and its
+/// members are those of the inventory.
+#[must_use]
+pub struct PoolBuilder {
+    name: PoolName,
+    inventory: Inventory,
+    store: Option<Arc<dyn LeaseStore>>,
+    judge: Arc<dyn Judge>,
+    config: PoolConfig,
+    settings: Settings,
+}
+
+impl PoolBuilder {
+    pub(super) fn new(name: PoolName, inventory: Inventory) -> Self {
+        Self {
+            name,
+            inventory,
+            store: None,
+            judge: Arc::new(DefaultJudge::default()),
+            config: PoolConfig::default(),
+            settings: Settings {
+                ttl: Duration::from_secs(60),
+                expiry_cooldown: Duration::from_secs(30),
+                max_wait: Duration::from_secs(30),
+                renew: false,
+                poll_every: Duration::from_millis(250),
+            },
+        }
+    }
+
+    /// Keeps leases in this store, in which an administrator has set the pool up.
+    ///
+    /// Default: a [`MemoryStore`] of this pool's own, set up from [`mode`](Self::mode),
+    /// [`policy`](Self::policy) and the limits below; with a store of yours those are the
+    /// administrator's.
+    pub fn store(mut self, store: impl LeaseStore) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Whether endpoints are reserved. Default [`Mode::Exclusive`].
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.config.mode = mode;
+        self
+    }
+
+    /// Which of the ready endpoints is leased. Default [`Policy::Earliest`].
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.config.policy = policy;
+        self
+    }
+
+    /// Time from grant to deadline. Default 60 s: longer than nearly all pages take, short
+    /// enough that a dead worker's endpoints come back soon.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.settings.ttl = ttl;
+        self
+    }
+
+    /// Longest ttl that a request may ask for. Default 10 min.
+    pub fn largest_ttl(mut self, ttl: Duration) -> Self {
+        self.config.largest_ttl = ttl;
+        self
+    }
+
+    /// Longest life of a lease with all its renewals. Default 1 h.
+    pub fn largest_lifetime(mut self, lifetime: Duration) -> Self {
+        self.config.largest_lifetime = lifetime;
+        self
+    }
+
+    /// Cooldown of an endpoint whose lease was never released. Default 30 s: its holder may
+    /// still be on the wire.
+    pub fn expiry_cooldown(mut self, cooldown: Duration) -> Self {
+        self.settings.expiry_cooldown = cooldown;
+        self
+    }
+
+    /// Longest wait for budget and lease together. Default 30 s.
+    pub fn max_wait(mut self, wait: Duration) -> Self {
+        self.settings.max_wait = wait;
+        self
+    }
+
+    /// Whether leases are renewed while a response's body is read. Default `false`: an exchange
+    /// ends when its lease does.
+    pub fn renew(mut self, renew: bool) -> Self {
+        self.settings.renew = renew;
+        self
+    }
+
+    /// Longest pause between two questions to the store while a request waits. Default 250 ms;
+    /// releases in this process and the store's own hint end it sooner.
+    pub fn poll_every(mut self, pause: Duration) -> Self {
+        self.settings.poll_every = pause;
+        self
+    }
+
+    /// Turns outcomes into verdicts. Default [`DefaultJudge`].
+    pub fn judge(mut self, judge: impl Judge) -> Self {
+        self.judge = Arc::new(judge);
+        self
+    }
+
+    /// Starts the pool.
+    ///
+    /// # Errors
+    /// [`Config`](Kind::Config) for a zero or too long time; those of
+    /// [`LeaseStore::administer`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, which its background tasks need.
+    pub async fn build(self) -> Result<Pool, Error> {
+        self.check()?;
+        let embedded = self.store.is_none();
+        let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
+        let (releaser, worker) = Releaser::new();
+        let watchdog = Arc::new(Watchdog::default());
+        let core = Arc::new(Core {
+            name: self.name,
+            store,
+            waiting: Waiting::default(),
+            counters: Counters::default(),
+        });
+        // It ends by itself when the last handle is gone and all releases are made.
+        tokio::spawn(worker.run(core.clone()));
+        let tasks = vec![
+            tokio::spawn(watchdog.clone().run()).abort_handle(),
+            tokio::spawn(core.clone().reap_now_and_then()).abort_handle(),
+        ];
+        let pool = Pool(Arc::new(Shared {
+            core,
+            inventory: self.inventory,
+            settings: self.settings,
+            embedded,
+            judge: self.judge,
+            releaser,
+            watchdog,
+            closed: AtomicBool::new(false),
+            tasks,
+        }));
+        if embedded {
+            pool.administer(Order::Init(self.config)).await?;
+            pool.follow_inventory().await?;
+        }
+        Ok(pool)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let refuse = |what: &str| Err(Error::new(Kind::Config, format!("pool {}: {what}", self.name)));
+        let settings = &self.settings;
+        if settings.ttl.is_zero() {
+            return refuse("ttl is zero");
+        }
+        if self.store.is_none() && settings.ttl > self.config.largest_ttl {
+            return refuse("ttl is over the largest ttl");
+        }
+        if self.config.largest_lifetime < self.config.largest_ttl {
+            return refuse("the largest lifetime is under the largest ttl");
+        }
+        if settings.poll_every.is_zero() {
+            return refuse("poll_every is zero");
+        }
+        let longest =
+            [settings.ttl, settings.expiry_cooldown, settings.max_wait, self.config.largest_lifetime];
+        if longest.into_iter().any(|time| time > LONGEST) {
+            return refuse("a time is over 365 days");
+        }
+        Ok(())
+    }
+}
+
+/// Sums of times and instants stay representable.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+const REAP_EVERY: Duration = Duration::from_secs(5);
+
+impl Core {
+    /// Takes back what acquires have not, a bounded step at a time.
+    async fn reap_now_and_then(self: Arc<Self>) {
+        let mut failing = false;
+        loop {
+            let jitter = Duration::from_millis(random_number() % 1000);
+            sleep_until(Instant::now() + REAP_EVERY + jitter).await;
+            loop {
+                match self.store.reap(ReapRequest { pool: self.name.clone() }).await {
+                    Ok(reply) => {
+                        failing = false;
+                        if reply.reclaimed + reply.promoted > 0 {
+                            self.waiting.something_came_free();
+                        }
+                        if !reply.more {
+                            break;
+                        }
+                    }
+                    Err(error) => {
+                        // Told once, or a store that is away for a night fills the log.
+                        if !failing {
+                            tracing::warn!(pool = %self.name, code = %error.kind(), "reap failed");
+                        }
+                        failing = true;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! A lease kept for several requests.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Lease, Pool};
+use crate::endpoint::Endpoint;
+use crate::id::{EndpointId, Fence};
+use crate::outcome::Outcome;
+
+/// A lease that several requests use one after the other, or at once: a login, a paged list.
+///
+/// It is renewed until its last clone is dropped, within the pool's largest lifetime, and then
+/// given back with the worst that its requests saw. Hand it to a request with
+/// [`LeaseOptions::held`](crate::LeaseOptions::held). Budgets are waited for as usual, so keep
+/// it for what belongs together and no longer.
+#[derive(Clone)]
+pub struct HeldLease(Arc<Held>);
+
+struct Held {
+    lease: Mutex<Lease>,
+    endpoint: Arc<Endpoint>,
+    pool: Pool,
+    fence: Fence,
+}
+
+impl HeldLease {
+    pub(super) fn new(lease: Lease) -> Self {
+        Self(Arc::new(Held {
+            endpoint: lease.endpoint().clone(),
+            pool: lease.pool().clone(),
+            fence: lease.fence(),
+            lease: Mutex::new(lease),
+        }))
+    }
+
+    /// The endpoint that is held.
+    pub fn endpoint(&self) -> &EndpointId {
+        self.0.endpoint.id()
+    }
+
+    /// The grant's number in the pool.
+    pub fn fence(&self) -> Fence {
+        self.0.fence
+    }
+
+    /// Whether the lease is still to be relied on.
+    pub fn is_valid(&self) -> bool {
+        self.lease().is_trusted()
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
+    pub(crate) fn resolved(&self) -> &Arc<Endpoint> {
+        &self.0.endpoint
+    }
+
+    pub(crate) fn lease(&self) -> std::sync::MutexGuard<'_, Lease> {
+        self.0.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what a request saw; the worst counts.
+    pub(crate) fn note(&self, outcome: Outcome) {
+        self.lease().note_worse(outcome);
+    }
+}
+
+impl fmt::Debug for HeldLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldLease").field("endpoint", self.endpoint()).finish_non_exhaustive()
+    }
+}

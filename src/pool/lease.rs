@@ -1,0 +1,258 @@
+//! One lease: whoever drops it gives it back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Pool, Wants};
+use crate::endpoint::Endpoint;
+use crate::error::Kind;
+use crate::id::{EndpointId, Fence};
+use crate::outcome::Outcome;
+use crate::secret::Token;
+use crate::site::Site;
+use crate::store::{Grant, Release, RenewReply, RenewRequest};
+use crate::verdict::Evidence;
+
+/// A granted endpoint. Dropping it gives it back as [`Outcome::Cancelled`].
+pub(crate) struct Lease {
+    pool: Pool,
+    grant: Grant,
+    endpoint: Arc<Endpoint>,
+    ttl: Duration,
+    site: Option<Site>,
+    trust: Option<Trust>,
+    renewal: Option<JoinHandle<()>>,
+    outcome: Outcome,
+}
+
+/// The moment until which the holder may rely on its lease, moved by renewals.
+#[derive(Clone)]
+pub(crate) struct Trust(Arc<Mutex<Instant>>);
+
+impl Trust {
+    fn new(until: Instant) -> Self {
+        Self(Arc::new(Mutex::new(until)))
+    }
+
+    pub(crate) fn until(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn extend(&self, until: Instant) {
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = until.max(*current);
+    }
+}
+
+/// The part of a term that is not trusted: the answer's way back, and the clocks' drift.
+fn margin(term: Duration) -> Duration {
+    (term / 100).max(LEAST_MARGIN).min(term / 2)
+}
+
+const LEAST_MARGIN: Duration = Duration::from_millis(250);
+
+impl Lease {
+    /// Takes a grant in, counted from before it was asked for. A grant of an endpoint that the
+    /// inventory lacks is given back unused, and its id is returned.
+    pub(super) fn new(
+        pool: Pool,
+        grant: Grant,
+        wants: &Wants,
+        asked: Instant,
+    ) -> Result<Self, EndpointId> {
+        let shared = &pool.0;
+        shared.core.counters.grants.add_one();
+        let Some(endpoint) = pool.endpoint(&grant.endpoint) else {
+            shared.core.counters.unknown_endpoints.add_one();
+            tracing::debug!(pool = %shared.core.name, endpoint = %grant.endpoint, "not in the inventory");
+            give_back(&pool, &grant, Outcome::Unused, None);
+            return Err(grant.endpoint);
+        };
+        let trust =
+            grant.term.map(|term| Trust::new(asked + (term.remaining - margin(term.remaining))));
+        Ok(Self {
+            grant,
+            endpoint,
+            ttl: wants.ttl,
+            site: wants.site.clone(),
+            trust,
+            renewal: None,
+            outcome: Outcome::Cancelled,
+            pool,
+        })
+    }
+
+    pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub(crate) fn fence(&self) -> Fence {
+        self.grant.fence
+    }
+
+    /// Until when the lease may be relied on; `None` in a shared pool, which reserves nothing.
+    pub(crate) fn trusted_until(&self) -> Option<Instant> {
+        self.trust.as_ref().map(Trust::until)
+    }
+
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.trusted_until().is_none_or(|until| Instant::now() < until)
+    }
+
+    /// What a verdict on it is about from now on.
+    pub(crate) fn set_site(&mut self, site: Option<Site>) {
+        self.site = site;
+    }
+
+    /// Notes what was seen, for the verdict when the lease is dropped.
+    pub(crate) fn note(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+
+    /// Notes what was seen unless something worse has been noted.
+    pub(crate) fn note_worse(&mut self, outcome: Outcome) {
+        if severity(outcome) >= severity(self.outcome) {
+            self.outcome = outcome;
+        }
+    }
+
+    /// Gives it back with this outcome.
+    pub(crate) fn finish(mut self, outcome: Outcome) {
+        self.note(outcome);
+    }
+
+    /// Renews it until it is dropped or lost.
+    pub(crate) fn keep_alive(&mut self) {
+        let Some((trust, term)) = self.trust.clone().zip(self.grant.term) else { return };
+        if self.renewal.is_none() {
+            let renewal = Renewal { pool: self.pool.clone(), token: term.token, ttl: self.ttl, trust };
+            self.renewal = Some(tokio::spawn(renewal.run()));
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(renewal) = self.renewal.take() {
+            renewal.abort();
+        }
+        if self.outcome == Outcome::Expired {
+            self.pool.0.core.counters.expirations.add_one();
+        }
+        give_back(&self.pool, &self.grant, self.outcome, self.site.take());
+    }
+}
+
+fn give_back(pool: &Pool, grant: &Grant, outcome: Outcome, site: Option<Site>) {
+    let shared = &pool.0;
+    let verdict = shared.judge.judge(Evidence::new(outcome, grant.strikes));
+    if verdict.quarantine.is_some() || !verdict.cooldown.is_zero() {
+        tracing::debug!(
+            pool = %shared.core.name,
+            endpoint = %grant.endpoint,
+            %outcome,
+            cooldown = ?verdict.cooldown,
+            quarantine = verdict.quarantine.map(|code| code.as_str()),
+            "verdict"
+        );
+    }
+    shared.releaser.release(&shared.core, Release { claim: grant.claim(), verdict, site });
+}
+
+/// What weighs most when one lease saw several outcomes.
+fn severity(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Unused => 0,
+        Outcome::Cancelled => 1,
+        Outcome::Success => 2,
+        Outcome::Unclear => 3,
+        Outcome::Expired => 4,
+        Outcome::ProxyUnreachable => 5,
+        Outcome::CredentialsRefused => 6,
+    }
+}
+
+/// Moves a lease's deadline on while it is held.
+struct Renewal {
+    pool: Pool,
+    token: Token,
+    ttl: Duration,
+    trust: Trust,
+}
+
+/// After a failed renewal the next one follows this soon.
+const RETRY_RENEWAL: Duration = Duration::from_millis(500);
+
+impl Renewal {
+    /// Renews at half of the trusted time. One failure is not the end: it is tried again until
+    /// the trust runs out, and only `not_owner` is final.
+    async fn run(self) {
+        let mut next = halfway(self.trust.until());
+        loop {
+            sleep_until(next).await;
+            let asked = Instant::now();
+            if asked >= self.trust.until() {
+                return self.lost("its trusted time ran out");
+            }
+            match self.renew().await {
+                Ok(RenewReply::Renewed(remaining)) => {
+                    self.trust.extend(asked + (remaining - margin(remaining)));
+                    // At its largest lifetime a lease is not extended any more.
+                    next = halfway(self.trust.until()).max(asked + RETRY_RENEWAL);
+                }
+                Ok(RenewReply::NotOwner) => return self.lost("it is no longer held"),
+                Err(error) if error.kind() == Kind::StoreUnavailable => {
+                    next = asked + RETRY_RENEWAL;
+                }
+                Err(_) => return self.lost("the store refused"),
+            }
+        }
+    }
+
+    async fn renew(&self) -> Result<RenewReply, crate::error::Error> {
+        let shared = &self.pool.0;
+        shared
+            .store
+            .renew(RenewRequest { pool: shared.core.name.clone(), token: self.token, ttl: self.ttl })
+            .await
+    }
+
+    fn lost(&self, why: &'static str) {
+        self.pool.0.core.counters.renewals_failed.add_one();
+        tracing::warn!(pool = %self.pool.0.core.name, why, "lease was not renewed");
+    }
+}
+
+fn halfway(until: Instant) -> Instant {
+    let now = Instant::now();
+    now + until.saturating_duration_since(now) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_margin_is_a_hundredth_but_at_least_a_quarter_second_and_never_all() {
+        assert_eq!(margin(Duration::from_secs(60)), Duration::from_millis(600));
+        assert_eq!(margin(Duration::from_secs(10)), LEAST_MARGIN);
+        assert_eq!(margin(Duration::from_millis(100)), Duration::from_millis(50));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn trust_is_only_ever_extended() {
+        let now = Instant::now();
+        let trust = Trust::new(now + Duration::from_secs(5));
+        trust.extend(now + Duration::from_secs(1));
+        assert_eq!(trust.until(), now + Duration::from_secs(5));
+        trust.extend(now + Duration::from_secs(9));
+        assert_eq!(trust.until(), now + Duration::from_secs(9));
+    }
+}

@@ -1,0 +1,268 @@
+//! A pool as this process sees it: leases that are waited for, held and given back.
+
+mod builder;
+mod held;
+mod lease;
+mod releaser;
+mod waiting;
+mod watchdog;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+pub use builder::PoolBuilder;
+pub use held::HeldLease;
+pub(crate) use lease::Lease;
+pub(crate) use waiting::Wants;
+pub(crate) use watchdog::{Expire, Key, Watchdog};
+
+use crate::endpoint::Endpoint;
+use crate::error::{Error, Kind};
+use crate::id::{EndpointId, PoolName};
+use crate::inventory::{Inventory, Reloaded};
+use crate::store::{
+    AdminReply, AdminRequest, LeaseStore, ListRequest, Member, MemberState, Order, Status,
+};
+use crate::telemetry::{Counters, Counts};
+use crate::verdict::Judge;
+
+use releaser::Releaser;
+use waiting::Waiting;
+
+/// A shared handle to a pool of endpoints.
+///
+/// ```
+/// use reqwest_lease::{Endpoint, EndpointId, Inventory, Pool, PoolName};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let endpoint = Endpoint::new(EndpointId::new("a")?, "http://127.0.0.1:8080", None)?;
+/// let inventory = Inventory::from_endpoints([endpoint])?;
+/// let pool = Pool::builder(PoolName::new("vn")?, inventory).build().await?;
+/// assert_eq!(pool.status().await?.ready, 1);
+/// pool.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Pool(Arc<Shared>);
+
+struct Shared {
+    core: Arc<Core>,
+    inventory: Inventory,
+    settings: Settings,
+    /// This process owns the pool's membership: the embedded default.
+    embedded: bool,
+    judge: Arc<dyn Judge>,
+    releaser: Releaser,
+    watchdog: Arc<Watchdog>,
+    closed: AtomicBool,
+    tasks: Vec<AbortHandle>,
+}
+
+/// What outlives the last handle until all releases are made.
+struct Core {
+    name: PoolName,
+    store: Arc<dyn LeaseStore>,
+    waiting: Waiting,
+    counters: Counters,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// What a lease of this pool is like unless a request says otherwise.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) ttl: Duration,
+    pub(crate) expiry_cooldown: Duration,
+    pub(crate) max_wait: Duration,
+    pub(crate) renew: bool,
+    pub(crate) poll_every: Duration,
+}
+
+impl Pool {
+    /// Starts a pool of the inventory's endpoints.
+    pub fn builder(name: PoolName, inventory: Inventory) -> PoolBuilder {
+        PoolBuilder::new(name, inventory)
+    }
+
+    /// The pool's name.
+    pub fn name(&self) -> &PoolName {
+        &self.0.core.name
+    }
+
+    /// The inventory that endpoint ids are resolved with.
+    pub fn inventory(&self) -> &Inventory {
+        &self.0.inventory
+    }
+
+    /// Counts of what this process did.
+    pub fn counts(&self) -> Counts {
+        self.0.core.counters.snapshot()
+    }
+
+    /// Counts of the pool's states.
+    ///
+    /// # Errors
+    /// Those of [`LeaseStore::status`].
+    pub async fn status(&self) -> Result<Status, Error> {
+        self.0.core.store.status(&self.0.core.name).await
+    }
+
+    /// All members with their states, in order of their ids.
+    ///
+    /// # Errors
+    /// Those of [`LeaseStore::list`].
+    pub async fn list(&self) -> Result<Vec<MemberState>, Error> {
+        let mut members: Vec<MemberState> = Vec::new();
+        loop {
+            let page = self
+                .0
+                .core
+                .store
+                .list(ListRequest {
+                    pool: self.0.core.name.clone(),
+                    after: members.last().map(|member| member.endpoint.clone()),
+                    limit: PAGE,
+                })
+                .await?;
+            let last = page.len() < PAGE;
+            members.extend(page);
+            if last {
+                return Ok(members);
+            }
+        }
+    }
+
+    /// Carries out an administrator's order.
+    ///
+    /// # Errors
+    /// Those of [`LeaseStore::administer`].
+    ///
+    /// # Cancel safety
+    /// A dropped future leaves it unknown whether the order was carried out; orders can be
+    /// repeated.
+    pub async fn administer(&self, order: Order) -> Result<AdminReply, Error> {
+        let reply =
+            self.0.core.store.administer(AdminRequest { pool: self.0.core.name.clone(), order }).await;
+        // What was enabled, added or resumed may be what somebody waits for.
+        self.0.core.waiting.something_came_free();
+        reply
+    }
+
+    /// Reads the inventory again. In the embedded default the pool's members follow it: new
+    /// ones are added, missing ones removed once their lease ends.
+    ///
+    /// # Errors
+    /// [`Inventory`](Kind::Inventory) when the new inventory is refused, and the old one stays;
+    /// those of [`LeaseStore::administer`].
+    ///
+    /// # Cancel safety
+    /// A dropped future may leave members behind the inventory; calling again mends it.
+    pub async fn reload(&self) -> Result<Reloaded, Error> {
+        let reloaded = self.0.inventory.reload().await?;
+        if self.0.embedded {
+            self.follow_inventory().await?;
+        }
+        Ok(reloaded)
+    }
+
+    /// Makes the pool's members those of the inventory.
+    async fn follow_inventory(&self) -> Result<(), Error> {
+        let snapshot = self.0.inventory.snapshot();
+        let gone: Vec<EndpointId> = self
+            .list()
+            .await?
+            .into_iter()
+            .map(|member| member.endpoint)
+            .filter(|id| snapshot.get(id).is_none())
+            .collect();
+        let members: Vec<Member> = snapshot
+            .iter()
+            .map(|endpoint| {
+                Member::new(endpoint.id().clone()).with_weight(endpoint.labels().weight)
+            })
+            .collect();
+        if !gone.is_empty() {
+            self.administer(Order::Remove(gone)).await?;
+        }
+        self.administer(Order::Add { members, random: random_number() }).await?;
+        Ok(())
+    }
+
+    /// Takes a lease to keep for several requests: a login, a paged list.
+    ///
+    /// Waits as a request would, at most the pool's `max_wait`, in the same queue.
+    ///
+    /// # Errors
+    /// [`PoolExhausted`](Kind::PoolExhausted), [`PoolPaused`](Kind::PoolPaused),
+    /// [`PoolClosed`](Kind::PoolClosed) and those of [`LeaseStore::acquire`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the place in the queue up; a lease that was just granted is
+    /// given back.
+    pub async fn hold(&self) -> Result<HeldLease, Error> {
+        let until = Instant::now() + self.0.settings.max_wait;
+        let mut lease = self.lease(&Wants::new(self.0.settings.ttl), until).await?;
+        lease.keep_alive();
+        Ok(HeldLease::new(lease))
+    }
+
+    /// Ends the pool in this process: no more leases, and waits until all releases are made.
+    ///
+    /// Leases that are still held are released when they end; a store that many processes share
+    /// gets those releases as long as the runtime lives.
+    ///
+    /// # Cancel safety
+    /// The pool is closed at the first poll; a dropped future only stops the waiting.
+    pub async fn shutdown(&self) {
+        self.0.closed.store(true, Ordering::Release);
+        self.0.core.waiting.something_came_free();
+        self.0.releaser.drained().await;
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.closed.load(Ordering::Acquire)
+    }
+
+    fn closed(&self) -> Error {
+        Error::new(Kind::PoolClosed, format!("pool {} has been shut down", self.0.core.name))
+    }
+
+    pub(crate) fn watchdog(&self) -> &Arc<Watchdog> {
+        &self.0.watchdog
+    }
+
+    fn endpoint(&self, id: &EndpointId) -> Option<Arc<Endpoint>> {
+        self.0.inventory.snapshot().get(id).cloned()
+    }
+}
+
+const PAGE: usize = 1000;
+
+/// For policies that draw lots; not a secret.
+pub(crate) fn random_number() -> u64 {
+    let mut bytes = [0; 8];
+    // Without randomness the draw is only predictable.
+    let _ = getrandom::fill(&mut bytes);
+    u64::from_le_bytes(bytes)
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("name", &self.0.core.name).finish_non_exhaustive()
+    }
+}
