@@ -1,0 +1,86 @@
+//! Proxies that fail, each in one way.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::local::Listening;
+
+/// How a proxy fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It accepts connections and closes them.
+    Closes,
+    /// It refuses everybody's credentials.
+    RefusesCredentials,
+    /// It answers everything, CONNECT too, with 502.
+    BadGateway,
+    /// It reads requests and never answers.
+    Stalls,
+    /// It promises a long answer and dies after this many bytes of the body.
+    DiesAfter(usize),
+}
+
+/// A proxy with a fault. It ends when it is dropped.
+pub(crate) struct FaultProxy {
+    listening: Listening,
+}
+
+impl FaultProxy {
+    /// Starts one.
+    pub(crate) async fn start(fault: Fault) -> Self {
+        let listening = Listening::start(move |stream, _, _| async move {
+            // A client that hangs up first is as good.
+            let _ = fault.act(stream).await;
+        });
+        Self { listening: listening.await.unwrap() }
+    }
+
+    /// Its URL.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.listening.address())
+    }
+}
+
+impl Fault {
+    async fn act(self, mut stream: TcpStream) -> std::io::Result<()> {
+        if self == Self::Closes {
+            return Ok(());
+        }
+        while read_head(&mut stream).await? {
+            match self {
+                Self::Closes => {}
+                Self::Stalls => std::future::pending().await,
+                Self::RefusesCredentials => {
+                    let head = "HTTP/1.1 407 Proxy Authentication Required\r\n\
+                                Proxy-Authenticate: Basic realm=\"fault\"\r\n\
+                                Content-Length: 0\r\n\r\n";
+                    stream.write_all(head.as_bytes()).await?;
+                }
+                Self::BadGateway => {
+                    let head = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n";
+                    stream.write_all(head.as_bytes()).await?;
+                }
+                Self::DiesAfter(bytes) => {
+                    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", bytes + 1);
+                    stream.write_all(head.as_bytes()).await?;
+                    stream.write_all(&vec![b'x'; bytes]).await?;
+                    return stream.shutdown().await;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads to the blank line; false when the client has gone before it.
+async fn read_head(stream: &mut TcpStream) -> std::io::Result<bool> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}

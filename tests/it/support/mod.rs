@@ -1,0 +1,48 @@
+//! What the tests start, and how they wait.
+#![allow(dead_code, reason = "the tests of a part need a part")]
+
+pub(crate) mod fault;
+pub(crate) mod origin;
+pub(crate) mod program;
+pub(crate) mod squid;
+pub(crate) mod tinyproxy;
+pub(crate) mod tls;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use crate::local::proxy::ForwardProxy;
+use origin::{Origin, Visit};
+
+/// The bound for what is only a matter of scheduling.
+pub(crate) const SOON: Duration = Duration::from_secs(10);
+
+/// A proxy whose connections to an origin can be told from all others.
+pub(crate) trait Outgoing {
+    /// Whether a connection with this far end, seen at an origin, is the proxy's.
+    fn owns(&self, peer: SocketAddr) -> bool;
+}
+
+impl Outgoing for ForwardProxy {
+    fn owns(&self, peer: SocketAddr) -> bool {
+        self.carried().iter().any(|carried| carried.outgoing == peer)
+    }
+}
+
+/// The requests at the origin that came by none of these proxies.
+pub(crate) fn direct_connections(origin: &Origin, proxies: &[&dyn Outgoing]) -> Vec<Visit> {
+    let direct = |visit: &Visit| !proxies.iter().any(|proxy| proxy.owns(visit.peer));
+    origin.visits().into_iter().filter(direct).collect()
+}
+
+/// Asks until there is an answer, and panics when there is none in time.
+pub(crate) async fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + SOON;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "not within {SOON:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

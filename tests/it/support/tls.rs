@@ -1,0 +1,65 @@
+//! A certificate authority for one test.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+/// An authority and the one certificate that it signed.
+pub(crate) struct Authority {
+    root: CertificateDer<'static>,
+    root_pem: String,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl Authority {
+    /// A new one, whose certificate holds for these names and addresses.
+    pub(crate) fn new(names: &[&str]) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let root = params.self_signed(&key).unwrap();
+        let issuer = Issuer::new(params, key);
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let leaf_key = KeyPair::generate().unwrap();
+        let leaf = CertificateParams::new(names).unwrap().signed_by(&leaf_key, &issuer).unwrap();
+        Self {
+            root: root.der().clone(),
+            root_pem: root.pem(),
+            chain: vec![leaf.der().clone()],
+            key: PrivateKeyDer::Pkcs8(leaf_key.serialize_der().into()),
+        }
+    }
+
+    /// The authority's own certificate.
+    pub(crate) fn root_pem(&self) -> &str {
+        &self.root_pem
+    }
+
+    /// For a server.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(self.chain.clone(), self.key.clone_key())
+            .unwrap();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        TlsAcceptor::from(Arc::new(config))
+    }
+
+    /// For a client that trusts nobody else.
+    pub(crate) fn client_config(&self) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.root.clone()).unwrap();
+        ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth()
+    }
+}
