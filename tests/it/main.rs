@@ -3,5 +3,6 @@
 
 #[path = "../../examples/local/mod.rs"]
 mod local;
+mod requests;
 mod rig;
 mod support;
