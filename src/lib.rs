@@ -15,6 +15,8 @@ pub use id::{EndpointId, Fence, InvalidName, MAX_NAME_LENGTH, PoolName};
 pub use outcome::Outcome;
 pub use secret::{Secret, Token};
 pub use site::Site;
+#[cfg(any(test, feature = "test-util"))]
+pub use store::conformance;
 pub use store::{
     AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, Claim,
     Grant, LeaseStore, ListRequest, MAX_ASSIGNMENTS, MAX_BATCH, MAX_SWEEP, MAX_WEIGHT, Member,
