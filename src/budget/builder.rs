@@ -1,5 +1,6 @@
 //! From what a user writes to checked rules.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -18,7 +19,7 @@ use crate::site::Site;
 ///
 /// - default budget: none, sites without a rule are not limited
 /// - most sites: 100,000, some 40 MB at most
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use]
 pub struct BudgetsBuilder {
     default: Option<Budget>,
@@ -27,7 +28,7 @@ pub struct BudgetsBuilder {
 }
 
 /// A rule as the user wrote it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Written {
     target: String,
     suffix: bool,
@@ -108,6 +109,12 @@ impl BudgetsBuilder {
         let sites = Sites::new(self.max_sites);
         let slowed = AtomicBool::new(false);
         Ok(Budgets(Arc::new(Inner { epoch, rules, sites, slowed })))
+    }
+}
+
+impl fmt::Debug for BudgetsBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BudgetsBuilder").field("rules", &self.rules.len()).finish_non_exhaustive()
     }
 }
 

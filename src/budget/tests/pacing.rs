@@ -1,3 +1,4 @@
+use futures_util::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::{advance, sleep, timeout};
 
@@ -125,6 +126,39 @@ async fn the_wait_is_judged_on_arrival_and_nothing_is_charged() {
     drop(turn.spend());
     for waiter in waiting {
         waiter.await.unwrap();
+    }
+}
+
+/// The wait as it is judged on arrival, by asking with no patience.
+fn foretold(budgets: &Budgets) -> Duration {
+    match budgets.turn(&example(), Duration::ZERO).now_or_never() {
+        Some(Err(error)) => error.retry_after().unwrap(),
+        _ => Duration::ZERO,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_had_is_the_wait_foretold() {
+    for seed in 1..=20 {
+        let mut random = Random(seed * 7_919);
+        let budget = Budget::per_second(1 + random.below(50) as u32);
+        let budgets = only(budget.burst(1 + random.below(5) as u32));
+        if seed % 4 == 0 {
+            budgets.slow(&Site::parse("example.com").unwrap(), ms(300), PATIENT);
+        }
+        let mut tasks = JoinSet::new();
+        for _ in 0..100 {
+            sleep(ms(random.below(40))).await;
+            let (foretold, budgets) = (foretold(&budgets), budgets.clone());
+            tasks.spawn(async move {
+                let turn = turn_with_slot(&budgets, &example()).await;
+                (foretold, turn.waited(), drop(turn.spend()))
+            });
+            tokio::task::yield_now().await;
+        }
+        for (foretold, had, ()) in tasks.join_all().await {
+            assert!(had.abs_diff(foretold) <= ms(2), "{seed}: {foretold:?} {had:?}");
+        }
     }
 }
 
