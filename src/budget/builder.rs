@@ -96,6 +96,18 @@ impl BudgetsBuilder {
     /// [`Kind::Config`] for a host that cannot be one, two rules for the same target, a rate,
     /// burst or longest wait of zero, an interval below 1 µs, a burst that takes more than
     /// 35 years to come back, and no room for sites.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_lease::{Budget, Budgets};
+    ///
+    /// let twice = Budgets::builder()
+    ///     .site("example.com", Budget::per_second(1))
+    ///     .unlimited("EXAMPLE.com.");
+    /// let error = twice.build().unwrap_err();
+    /// assert_eq!(error.to_string(), "there are two budgets for example.com");
+    /// ```
     pub fn build(self) -> Result<Budgets, Error> {
         if self.max_sites == 0 {
             return Err(config("room for at least one site is needed".into()));

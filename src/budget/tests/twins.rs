@@ -48,7 +48,7 @@ async fn without_the_queue_owning_slots_cancelled_waits_cost_the_rate() {
             Err(_) => queue(&budgets).schedule().forget_kept(),
         }
     }
-    assert!(starts.used(ms(2)) < 0.8, "{}", starts.used(ms(2)));
+    assert!(starts.used(ms(2), 1) < 0.8, "{}", starts.used(ms(2), 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,7 +61,7 @@ async fn without_reservation_late_wakeups_cost_the_rate() {
         }
         starts.note(who);
     }
-    assert!(starts.used(ms(2)) < 0.97, "{}", starts.used(ms(2)));
+    assert!(starts.used(ms(2), 1) < 0.97, "{}", starts.used(ms(2), 1));
 }
 
 #[tokio::test(start_paused = true)]
