@@ -52,12 +52,8 @@ impl Queue {
         self.enter(now, max_wait).map_err(|refused| refused.for_site(site))?;
         let mut place = Place::new(self, now);
         if !place.try_lead() {
-            // The semaphore is never closed.
-            if let Ok(permit) = place.queue.head.acquire().await {
-                permit.forget();
-                place.leads = true;
-            }
-            place.waited = place.queue.now().since(now);
+            // Boxed as are all waits here: the futures of those who need not wait stay small.
+            Box::pin(place.wait_to_lead()).await;
         }
         Ok(place)
     }
@@ -149,10 +145,27 @@ impl Place {
         true
     }
 
+    async fn wait_to_lead(&mut self) {
+        // The semaphore is never closed.
+        if let Ok(permit) = self.queue.head.acquire().await {
+            permit.forget();
+            self.leads = true;
+        }
+        self.waited = self.queue.now().since(self.joined);
+    }
+
     /// Takes over the kept slot or reserves the next one, and sleeps to it.
     pub(super) async fn slot(&mut self) -> Result<(), Error> {
-        let began = self.queue.now();
-        let mut due = match self.known_slot(began) {
+        let now = self.queue.now();
+        match self.known_slot(now) {
+            Ok(slot) if slot <= now => Ok(()),
+            slot => Box::pin(self.wait_for(slot, now)).await,
+        }
+    }
+
+    /// Sleeps to a slot, or to one that is reserved from a moment on.
+    async fn wait_for(&mut self, slot: Result<At, At>, began: At) -> Result<(), Error> {
+        let mut due = match slot {
             Ok(slot) => slot,
             Err(from) => self.reserve(from).await?,
         };
