@@ -175,3 +175,16 @@ async fn a_site_without_a_limit_needs_no_queue_once_slowing_has_ended() {
     assert!(budgets.try_pass(&example()).is_some());
     drop(held);
 }
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_delay_beyond_its_end() {
+    let budgets = only(Budget::per_second(10));
+    budgets.slow(&Site::parse("example.com").unwrap(), ms(10_000), ms(3_000));
+    pass(&budgets, &example()).await;
+    let refused = budgets.turn(&example(), Duration::ZERO).await.err().unwrap();
+    assert_eq!(refused.retry_after(), Some(ms(3_000)));
+    assert!(budgets.try_pass(&example()).is_none());
+    let began = Instant::now();
+    pass(&budgets, &example()).await;
+    assert!(began.elapsed() <= ms(3_001), "{:?}", began.elapsed());
+}
