@@ -49,6 +49,8 @@ mod roster;
 mod scene;
 mod shared;
 mod shuns;
+#[cfg(test)]
+mod twins;
 
 use std::time::Duration;
 
