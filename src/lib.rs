@@ -22,5 +22,6 @@ pub use store::{
     Grant, LeaseStore, ListRequest, MAX_ASSIGNMENTS, MAX_BATCH, MAX_SWEEP, MAX_WEIGHT, Member,
     MemberState, MemoryStore, Mode, Order, Policy, PoolConfig, ReapReply, ReapRequest, Release,
     ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, StandingOrder, State, Status, Term,
+    Violation, violations,
 };
 pub use verdict::{DefaultJudge, Evidence, Judge, QuarantineCode, Strike, Verdict};

@@ -235,7 +235,6 @@ impl Fixture for Twin {
     }
 }
 
-/// A twin is its own store only while its test runs, so it lends itself.
 #[async_trait]
 impl LeaseStore for Twin {
     async fn acquire(&self, mut request: AcquireRequest) -> Result<AcquireReply, Error> {

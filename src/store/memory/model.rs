@@ -10,7 +10,7 @@ use crate::store::{
     AcquireRequest, CancelReply, Claim, Grant, Member, MemberState, Mode, Order, Policy,
     PoolConfig, ReapReply, Release, ReleaseReply, RenewReply, StandingOrder, State,
 };
-use crate::verdict::Strike;
+use crate::verdict::{QuarantineCode, Strike};
 
 #[derive(Debug)]
 pub(super) struct Model {
@@ -281,7 +281,7 @@ impl Model {
         true
     }
 
-    fn end(&mut self, at: usize, quarantine: Option<crate::QuarantineCode>, ready_at: Duration) {
+    fn end(&mut self, at: usize, quarantine: Option<QuarantineCode>, ready_at: Duration) {
         match (self.members[at].said.order, quarantine) {
             (Some(StandingOrder::Remove), _) => self.drop(at),
             (Some(StandingOrder::Quarantine(code)), _) => {
@@ -294,12 +294,7 @@ impl Model {
         }
     }
 
-    fn end_shared(
-        &mut self,
-        at: usize,
-        quarantine: Option<crate::QuarantineCode>,
-        until: Duration,
-    ) {
+    fn end_shared(&mut self, at: usize, quarantine: Option<QuarantineCode>, until: Duration) {
         let state = self.members[at].said.state;
         match (self.members[at].place, quarantine) {
             (Place::Parked, Some(code)) if state == State::Disabled => {

@@ -10,11 +10,10 @@ use super::model::{Answer, Model};
 use crate::id::{EndpointId, PoolName};
 use crate::secret::Token;
 use crate::site::Site;
-use crate::store::conformance::violations;
 use crate::store::{
     AcquireReply, AcquireRequest, AdminRequest, CancelRequest, Claim, Grant, LeaseStore,
     ListRequest, Member, Mode, Order, Policy, PoolConfig, ReapRequest, Release, ReleaseRequest,
-    RenewRequest,
+    RenewRequest, violations,
 };
 use crate::verdict::{QuarantineCode, Strike, Verdict};
 
@@ -124,7 +123,7 @@ impl Run {
             self.step(step).await;
             let request = ListRequest { pool: pool(), after: None, limit: 100 };
             assert_eq!(self.store.list(request).await.unwrap(), self.model.list());
-            assert_eq!(violations(&self.store, &pool()).await, []);
+            assert_eq!(violations(&self.store, &pool()).await.unwrap(), []);
         }
     }
 
