@@ -190,8 +190,6 @@ impl<'a> Question<'a> {
         let later = |after, restricted, why| Ok(Answer::Later { after, restricted, why });
         match reply {
             AcquireReply::Granted(grants) => {
-                // A token is spent with its grant, whatever becomes of the lease.
-                self.token = Token::random();
                 let grant = grants.into_iter().next().ok_or_else(|| {
                     Error::store_unavailable("the store granted nothing and did not say so")
                 })?;
@@ -199,6 +197,7 @@ impl<'a> Question<'a> {
                     Ok(lease) => Ok(Answer::Lease(lease)),
                     Err(unknown) => {
                         wants.exclude.push(unknown);
+                        self.token = Token::random();
                         later(Some(Duration::ZERO), false, Kind::PoolExhausted)
                     }
                 }
