@@ -3,6 +3,7 @@
 
 #[path = "../../examples/local/mod.rs"]
 mod local;
+mod redirects;
 mod requests;
 mod rig;
 mod support;

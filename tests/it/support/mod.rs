@@ -7,6 +7,7 @@ pub(crate) mod program;
 pub(crate) mod squid;
 pub(crate) mod tinyproxy;
 pub(crate) mod tls;
+pub(crate) mod web;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
