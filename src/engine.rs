@@ -272,7 +272,13 @@ impl<T: Transport> Journey<'_, T> {
         let mut prefer = None;
         if let Some(passage) = left.passage {
             let hold = self.lease(None).await?;
-            return Ok(Ticket { hold, passage });
+            if passage.is_fresh() {
+                return Ok(Ticket { hold, passage });
+            }
+            if let Some(passage) = self.engine.budgets.try_pass(self.replay.url()) {
+                return Ok(Ticket { hold, passage });
+            }
+            hold.finish(Outcome::Unused);
         }
         if let Some(mut hold) = left.hold {
             if hold.is_trusted() {
@@ -424,7 +430,10 @@ impl<T: Transport> Journey<'_, T> {
         match self.next_hop(&response) {
             Some(hop) => {
                 drop(response);
-                self.follow(hop)?;
+                if let Err(error) = self.follow(hop) {
+                    hold.finish(outcome);
+                    return Err(error.into());
+                }
                 Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
             }
             None => {

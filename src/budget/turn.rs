@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::queue::Place;
 use crate::error::Error;
 
@@ -51,16 +53,25 @@ impl Turn {
 
     /// The request goes out now; the next waiter becomes the head.
     pub(crate) fn spend(self) -> Passage {
-        if let Some(place) = self.0 {
-            place.spend();
-        }
-        Passage(())
+        let Some(place) = self.0 else { return Passage(None) };
+        let grace = place.grace();
+        place.spend();
+        Passage(Some(Instant::now() + grace))
     }
 }
 
 /// A request that has gone out, held until its body ends.
 #[must_use]
-pub(crate) struct Passage(());
+pub(crate) struct Passage(Option<Instant>);
+
+impl Passage {
+    /// Whether another attempt may still use its slot, if the site has not seen this one.
+    ///
+    /// Slots of attempts that failed together would else be spent together.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.0.is_none_or(|until| Instant::now() <= until)
+    }
+}
 
 /// Longer than any request, and short enough to be added to an instant.
 const NO_END: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -120,7 +120,7 @@ impl Case {
     }
 }
 
-fn stream(text: &'static str) -> Body {
+pub(crate) fn stream(text: &'static str) -> Body {
     let (one, other) = text.split_at(text.len() / 2);
     let chunks = [one, other].map(|chunk| Ok::<_, std::io::Error>(Bytes::from(chunk)));
     Body::wrap_stream(futures_util::stream::iter(chunks))
@@ -162,7 +162,7 @@ fn trace<E>(web: &Web, name: &str, end: Result<reqwest::Response, E>) -> Trace {
 }
 
 /// reqwest itself through this proxy, with its own redirects.
-fn plain(web: &Web, url: &str) -> Client {
+pub(crate) fn plain(web: &Web, url: &str) -> Client {
     Client::builder()
         .no_proxy()
         .proxy(Proxy::all(url).unwrap())
@@ -173,7 +173,7 @@ fn plain(web: &Web, url: &str) -> Client {
 }
 
 /// A pool of one endpoint with this URL.
-async fn pool_of(urls: &[String]) -> Pool {
+pub(crate) async fn pool_of(urls: &[String]) -> Pool {
     let endpoints = urls.iter().zip('a'..).map(|(url, name)| {
         Endpoint::new(EndpointId::new(name.to_string()).unwrap(), url, None).unwrap()
     });
@@ -182,7 +182,7 @@ async fn pool_of(urls: &[String]) -> Pool {
 }
 
 /// A client of ours through this web.
-async fn leased(
+pub(crate) async fn leased(
     web: &Web,
     url: String,
     choose: impl FnOnce(LeaseBuilder) -> LeaseBuilder,
@@ -259,14 +259,14 @@ fn seen(web: &Web, header: &str) -> Vec<String> {
 }
 
 /// Redirects along these, and ends at what is not among the firsts.
-fn chain(hops: &'static [(&'static str, &'static str)]) -> impl Fn(&Asked) -> Answer {
+pub(crate) fn chain(hops: &'static [(&'static str, &'static str)]) -> impl Fn(&Asked) -> Answer {
     move |asked| match hops.iter().find(|(from, _)| *from == asked.url) {
         Some((_, to)) => moved(307, to.as_bytes()),
         None => text(StatusCode::OK, "arrived"),
     }
 }
 
-fn get(url: &str, headers: &[(&'static str, &'static str)]) -> Request {
+pub(crate) fn get(url: &str, headers: &[(&'static str, &'static str)]) -> Request {
     let mut request = Request::new(Method::GET, url.parse().unwrap());
     for (name, value) in headers {
         request.headers_mut().insert(*name, HeaderValue::from_static(value));
@@ -427,7 +427,7 @@ async fn ten_hops_are_followed_and_the_eleventh_is_an_error() {
     }
 }
 
-async fn failure(client: &ClientWithMiddleware, url: &str) -> Kind {
+pub(crate) async fn failure(client: &ClientWithMiddleware, url: &str) -> Kind {
     let error = client.execute(get(url, &[])).await.unwrap_err();
     Error::find_in(&error).unwrap_or_else(|| panic!("{error:?}")).kind()
 }
