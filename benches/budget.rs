@@ -2,6 +2,7 @@
 //!
 //! `cargo bench --bench budget --features test-util`; on Linux it first tells the memory a site
 //! takes.
+#![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::collections::HashMap;
 use std::hint::black_box;

@@ -1,4 +1,5 @@
 //! What a lease costs in memory: acquire and release, through the trait as the engine calls it.
+#![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::time::Duration;
 

@@ -130,10 +130,10 @@ impl Clients {
     pub(crate) fn of(&self, endpoint: &Endpoint) -> Result<Client, Error> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         self.forget_what_changed(&mut cache);
-        if let Some((fingerprint, client)) = cache.clients.get(endpoint.id()) {
-            if *fingerprint == endpoint.fingerprint() {
-                return Ok(client.clone());
-            }
+        if let Some((fingerprint, client)) = cache.clients.get(endpoint.id())
+            && *fingerprint == endpoint.fingerprint()
+        {
+            return Ok(client.clone());
         }
         let client = self.recipe.client(endpoint)?;
         cache.clients.put(endpoint.id().clone(), (endpoint.fingerprint(), client.clone()));

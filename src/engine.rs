@@ -178,12 +178,12 @@ fn admissible(mut request: Request) -> Result<Request, Error> {
     // It would take the place of the endpoint's own credentials.
     request.headers_mut().remove(PROXY_AUTHORIZATION);
     let (username, password) = take_userinfo(request.url_mut());
-    if !username.is_empty() || password.is_some() {
-        if let (false, Some(value)) =
-            (request.headers().contains_key(AUTHORIZATION), basic(&username, password.as_deref()))
-        {
-            request.headers_mut().insert(AUTHORIZATION, value);
-        }
+    let named = !username.is_empty() || password.is_some();
+    if named
+        && !request.headers().contains_key(AUTHORIZATION)
+        && let Some(value) = basic(&username, password.as_deref())
+    {
+        request.headers_mut().insert(AUTHORIZATION, value);
     }
     Ok(request)
 }
@@ -281,11 +281,11 @@ impl<T: Transport> Journey<'_, T> {
             hold.finish(Outcome::Unused);
         }
         if let Some(mut hold) = left.hold {
-            if hold.is_trusted() {
-                if let Some(passage) = self.engine.budgets.try_pass(self.replay.url()) {
-                    hold.set_site(Site::of(self.replay.url()));
-                    return Ok(Ticket { hold, passage });
-                }
+            if hold.is_trusted()
+                && let Some(passage) = self.engine.budgets.try_pass(self.replay.url())
+            {
+                hold.set_site(Site::of(self.replay.url()));
+                return Ok(Ticket { hold, passage });
             }
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);

@@ -182,6 +182,7 @@ impl Place {
         self.queue.schedule().grace()
     }
 
+    #[cfg(test)]
     pub(super) fn waited(&self) -> Duration {
         self.waited
     }

@@ -47,29 +47,33 @@ impl Turn {
     }
 
     /// The time spent in the queue and on the way to slots.
+    #[cfg(test)]
     pub(crate) fn waited(&self) -> Duration {
         self.0.as_ref().map_or(Duration::ZERO, Place::waited)
     }
 
     /// The request goes out now; the next waiter becomes the head.
     pub(crate) fn spend(self) -> Passage {
-        let Some(place) = self.0 else { return Passage(None) };
-        let grace = place.grace();
-        place.spend();
-        Passage(Some(Instant::now() + grace))
+        let fresh_until = Instant::now() + self.grace();
+        if let Some(place) = self.0 {
+            place.spend();
+        }
+        Passage { fresh_until }
     }
 }
 
 /// A request that has gone out, held until its body ends.
 #[must_use]
-pub(crate) struct Passage(Option<Instant>);
+pub(crate) struct Passage {
+    fresh_until: Instant,
+}
 
 impl Passage {
     /// Whether another attempt may still use its slot, if the site has not seen this one.
     ///
     /// Slots of attempts that failed together would else be spent together.
     pub(crate) fn is_fresh(&self) -> bool {
-        self.0.is_none_or(|until| Instant::now() <= until)
+        Instant::now() <= self.fresh_until
     }
 }
 

@@ -108,7 +108,7 @@ async fn served_by_the_other(web: &Web, failing: &str, only_https: bool) -> Stat
         assert_eq!(asked.len(), 1, "sent once");
         assert_eq!(asked[0].method, method);
         assert_eq!(asked[0].body, if with_body { "the body" } else { "" });
-        last = pool.list().await.unwrap()[0].state.clone();
+        last = pool.list().await.unwrap()[0].state;
     }
     last
 }
@@ -140,7 +140,7 @@ async fn refused_credentials_mean_quarantine_and_another_endpoint() {
             let (pool, client) = client(&web, &[refusing.url(), web.url()]).await;
             let response = client.execute(get("http://a.test/", &[])).await.unwrap();
             assert_eq!(names(info(&response).failed()), ["a"]);
-            pool.list().await.unwrap()[0].state.clone()
+            pool.list().await.unwrap()[0].state
         };
         assert_eq!(state, State::Quarantined(QuarantineCode::Credentials));
     }
