@@ -1,7 +1,5 @@
 //! What a request holds between asking for a site's budget and going out.
 
-use std::time::Duration;
-
 use tokio::time::Instant;
 
 use super::queue::Place;
@@ -41,31 +39,20 @@ impl Turn {
         self.0.as_mut().is_none_or(Place::try_slot)
     }
 
-    /// How long a slot may be kept while waiting for a lease.
-    pub(crate) fn grace(&self) -> Duration {
-        self.0.as_ref().map_or(NO_END, Place::grace)
-    }
-
-    /// The time spent in the queue and on the way to slots.
-    #[cfg(test)]
-    pub(crate) fn waited(&self) -> Duration {
-        self.0.as_ref().map_or(Duration::ZERO, Place::waited)
-    }
-
     /// The request goes out now; the next waiter becomes the head.
     pub(crate) fn spend(self) -> Passage {
-        let fresh_until = Instant::now() + self.grace();
-        if let Some(place) = self.0 {
-            place.spend();
-        }
-        Passage { fresh_until }
+        let Some(place) = self.0 else { return Passage { fresh_until: None } };
+        let grace = place.grace();
+        place.spend();
+        Passage { fresh_until: Some(Instant::now() + grace) }
     }
 }
 
 /// A request that has gone out, held until its body ends.
 #[must_use]
 pub(crate) struct Passage {
-    fresh_until: Instant,
+    /// `None` where there is no limit.
+    fresh_until: Option<Instant>,
 }
 
 impl Passage {
@@ -73,9 +60,19 @@ impl Passage {
     ///
     /// Slots of attempts that failed together would else be spent together.
     pub(crate) fn is_fresh(&self) -> bool {
-        Instant::now() <= self.fresh_until
+        self.fresh_until.is_none_or(|until| Instant::now() <= until)
     }
 }
 
-/// Longer than any request, and short enough to be added to an instant.
-const NO_END: Duration = Duration::from_secs(365 * 24 * 3600);
+#[cfg(test)]
+impl Turn {
+    /// How long a slot may be kept while waiting for a lease.
+    pub(crate) fn grace(&self) -> std::time::Duration {
+        self.0.as_ref().map_or(std::time::Duration::MAX, Place::grace)
+    }
+
+    /// The time spent in the queue and on the way to slots.
+    pub(crate) fn waited(&self) -> std::time::Duration {
+        self.0.as_ref().map_or(std::time::Duration::ZERO, Place::waited)
+    }
+}
