@@ -18,7 +18,7 @@ use reqwest_retry::policies::ExponentialBackoff;
 use tokio::net::TcpSocket;
 use tower::{Layer as _, Service, ServiceExt as _};
 
-use crate::redirects::{failure, get, pool_of, stream};
+use crate::support::client::{failure, get, pool_of, stream};
 use crate::support::fault::{Fault, FaultProxy};
 use crate::support::origin::text;
 use crate::support::web::{Web, moved};

@@ -10,9 +10,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::local::Listening;
 use crate::local::proxy::{ForwardProxy, Manners};
-use crate::redirects::pool_of;
 use crate::requests::pool;
 use crate::rig::client;
+use crate::support::client::pool_of;
 use crate::support::direct_connections;
 use crate::support::origin::{Origin, text};
 

@@ -6,8 +6,8 @@ use http::StatusCode;
 use reqwest_lease::{Budget, Budgets, Error, Kind, LeaseInfo, LeaseMiddleware, LeaseOptions, Pool};
 use reqwest_middleware::ClientWithMiddleware;
 
-use crate::redirects::{get, pool_of};
 use crate::rig::client as client_builder;
+use crate::support::client::{get, pool_of};
 use crate::support::origin::text;
 use crate::support::web::{Takes, Web, moved};
 use crate::support::{SOON, eventually};

@@ -5,6 +5,7 @@ mod attempts;
 mod cancel;
 mod fidelity;
 mod hops;
+mod limits;
 #[path = "../../examples/local/mod.rs"]
 mod local;
 mod redirects;

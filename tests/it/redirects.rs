@@ -3,14 +3,10 @@
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, REFERER};
 use http::{HeaderValue, Method, StatusCode};
-use reqwest::{Body, Client, Proxy, Request};
-use reqwest_lease::{
-    Endpoint, EndpointId, Error, Inventory, Kind, LeaseBuilder, LeaseInfo, LeaseMiddleware, Pool,
-    PoolName, Redirects, Targets,
-};
-use reqwest_middleware::ClientWithMiddleware;
+use reqwest::{Body, Request};
+use reqwest_lease::{Kind, LeaseBuilder, LeaseMiddleware, Redirects, Targets};
 
-use crate::support::SOON;
+use crate::support::client::{chain, get, leased, plain, pool_of, stream};
 use crate::support::origin::{Answer, text};
 use crate::support::web::{Asked, Web, moved};
 
@@ -120,12 +116,6 @@ impl Case {
     }
 }
 
-pub(crate) fn stream(text: &'static str) -> Body {
-    let (one, other) = text.split_at(text.len() / 2);
-    let chunks = [one, other].map(|chunk| Ok::<_, std::io::Error>(Bytes::from(chunk)));
-    Body::wrap_stream(futures_util::stream::iter(chunks))
-}
-
 /// What the web saw of a hop, apart from what is the proxy's.
 fn line(asked: &Asked) -> String {
     let mut line = format!("{} {} [{}]", asked.method, asked.url, asked.host());
@@ -159,37 +149,6 @@ fn trace<E>(web: &Web, name: &str, end: Result<reqwest::Response, E>) -> Trace {
         hops: asked.iter().map(line).collect(),
         end: end.ok().map(|response| (response.status(), response.url().to_string())),
     }
-}
-
-/// reqwest itself through this proxy, with its own redirects.
-pub(crate) fn plain(web: &Web, url: &str) -> Client {
-    Client::builder()
-        .no_proxy()
-        .proxy(Proxy::all(url).unwrap())
-        .tls_backend_preconfigured(web.authority().client_config())
-        .timeout(SOON)
-        .build()
-        .unwrap()
-}
-
-/// A pool of one endpoint with this URL.
-pub(crate) async fn pool_of(urls: &[String]) -> Pool {
-    let endpoints = urls.iter().zip('a'..).map(|(url, name)| {
-        Endpoint::new(EndpointId::new(name.to_string()).unwrap(), url, None).unwrap()
-    });
-    let inventory = Inventory::from_endpoints(endpoints).unwrap();
-    Pool::builder(PoolName::new("test").unwrap(), inventory).build().await.unwrap()
-}
-
-/// A client of ours through this web.
-pub(crate) async fn leased(
-    web: &Web,
-    url: String,
-    choose: impl FnOnce(LeaseBuilder) -> LeaseBuilder,
-) -> ClientWithMiddleware {
-    let pool = pool_of(&[url]).await;
-    let builder = LeaseMiddleware::builder(pool).tls(web.authority().client_config()).timeout(SOON);
-    choose(builder).build().unwrap().into_client()
 }
 
 fn grid() -> Vec<Case> {
@@ -256,22 +215,6 @@ async fn every_redirect_goes_over_the_wire_as_reqwest_itself_sends_it() {
 fn seen(web: &Web, header: &str) -> Vec<String> {
     let word = |asked: Asked| format!("{} {}", asked.url, asked.header(header));
     web.asked().into_iter().map(|asked| word(asked).trim_end().to_owned()).collect()
-}
-
-/// Redirects along these, and ends at what is not among the firsts.
-pub(crate) fn chain(hops: &'static [(&'static str, &'static str)]) -> impl Fn(&Asked) -> Answer {
-    move |asked| match hops.iter().find(|(from, _)| *from == asked.url) {
-        Some((_, to)) => moved(307, to.as_bytes()),
-        None => text(StatusCode::OK, "arrived"),
-    }
-}
-
-pub(crate) fn get(url: &str, headers: &[(&'static str, &'static str)]) -> Request {
-    let mut request = Request::new(Method::GET, url.parse().unwrap());
-    for (name, value) in headers {
-        request.headers_mut().insert(*name, HeaderValue::from_static(value));
-    }
-    request
 }
 
 #[tokio::test]
@@ -393,110 +336,4 @@ async fn user_information_is_credentials_first_and_nothing_on_a_hop() {
     let response = plain(&web, &web.url()).execute(get("http://a.test/", &[])).await.unwrap();
     assert_eq!(response.url().as_str(), "http://u:p@b.test/1", "reqwest's own");
     assert_eq!(web.urls()[1], "http://u:p@b.test/1");
-}
-
-#[tokio::test]
-async fn ten_hops_are_followed_and_the_eleventh_is_an_error() {
-    let web = Web::start(|asked| {
-        let left: u32 = asked.url.rsplit('/').next().unwrap().parse().unwrap();
-        match left {
-            0 => text(StatusCode::OK, "arrived"),
-            _ => moved(302, (left - 1).to_string().as_bytes()),
-        }
-    })
-    .await;
-    let ours = leased(&web, web.url(), |builder| builder).await;
-    let response = ours.execute(get("http://a.test/10", &[])).await.unwrap();
-    assert_eq!(response.extensions().get::<LeaseInfo>().unwrap().hops(), 10);
-    assert_eq!(response.text().await.unwrap(), "arrived");
-    web.forget();
-    assert_eq!(failure(&ours, "http://a.test/11").await, Kind::TooManyRedirects);
-    assert_eq!(web.asked().len(), 11);
-    for (redirects, sent, end) in [
-        (Redirects::none(), 1, Ok(StatusCode::FOUND)),
-        (Redirects::limited(0), 1, Err(Kind::TooManyRedirects)),
-        (Redirects::limited(2), 3, Err(Kind::TooManyRedirects)),
-        (Redirects::limited(3), 4, Ok(StatusCode::OK)),
-    ] {
-        web.forget();
-        let ours = leased(&web, web.url(), |builder| builder.redirects(redirects)).await;
-        let found = ours.execute(get("http://a.test/3", &[])).await;
-        let found = found.map(|response| response.status());
-        assert_eq!(found.map_err(|error| Error::find_in(&error).unwrap().kind()), end);
-        assert_eq!(web.asked().len(), sent);
-    }
-}
-
-pub(crate) async fn failure(client: &ClientWithMiddleware, url: &str) -> Kind {
-    let error = client.execute(get(url, &[])).await.unwrap_err();
-    Error::find_in(&error).unwrap_or_else(|| panic!("{error:?}")).kind()
-}
-
-#[tokio::test]
-async fn a_loop_ends_and_gives_its_lease_back_in_good_standing() {
-    let web = Web::start(chain(&[
-        ("http://a.test/", "http://b.test/"),
-        ("http://b.test/", "http://a.test/"),
-    ]))
-    .await;
-    let pool = pool_of(&[web.url()]).await;
-    let ours = LeaseMiddleware::builder(pool.clone()).build().unwrap().into_client();
-    assert_eq!(failure(&ours, "http://a.test/").await, Kind::TooManyRedirects);
-    assert_eq!(web.asked().len(), 11);
-    let status = pool.status().await.unwrap();
-    assert_eq!((status.ready, status.leased, status.cooling), (1, 0, 0));
-}
-
-#[tokio::test]
-async fn a_public_page_leads_to_no_special_address() {
-    let web = Web::start(|asked| match asked.url.split_once("?to=") {
-        Some((_, to)) => moved(302, to.as_bytes()),
-        None => text(StatusCode::OK, "arrived"),
-    })
-    .await;
-    let careful = leased(&web, web.url(), |builder| builder).await;
-    let free = leased(&web, web.url(), |builder| builder.targets(Targets::any())).await;
-    let public = leased(&web, web.url(), |builder| builder.targets(Targets::public())).await;
-    for special in [
-        "http://169.254.169.254/latest/meta-data",
-        "http://127.0.0.1/",
-        "http://2130706433/",
-        "http://localhost/",
-        "http://localhost.:8080/",
-        "http://[::1]/",
-        "http://[::ffff:127.0.0.1]/",
-        "http://10.1.2.3:81/",
-        "//192.168.0.1/",
-    ] {
-        web.forget();
-        let from = format!("http://public.test/?to={special}");
-        assert_eq!(failure(&careful, &from).await, Kind::TargetRefused, "{special}");
-        assert_eq!(web.asked().len(), 1, "{special}");
-        let response = free.execute(get(&from, &[])).await.unwrap();
-        assert_eq!(response.status(), StatusCode::OK, "{special}");
-        web.forget();
-        let first = special.replace("//192", "http://192");
-        assert_eq!(failure(&public, &first).await, Kind::TargetRefused, "{special}");
-        assert!(web.asked().is_empty(), "{special}");
-        careful.execute(get(&first, &[])).await.unwrap();
-    }
-    // By way of a second public host, too.
-    let twice = "http://public.test/?to=http://a.test/?to=http://127.0.0.1/";
-    web.forget();
-    assert_eq!(failure(&careful, twice).await, Kind::TargetRefused);
-    assert_eq!(web.asked().len(), 2);
-}
-
-#[tokio::test]
-async fn a_redirect_that_leaves_http_is_an_error_and_is_not_followed() {
-    let web = Web::start(|asked| match asked.url.as_str() {
-        "http://a.test/1" => moved(302, b"ftp://b.test/"),
-        _ => moved(302, b"http://b..test/"),
-    })
-    .await;
-    let ours = leased(&web, web.url(), |builder| builder).await;
-    for url in ["http://a.test/1", "http://a.test/2"] {
-        assert_eq!(failure(&ours, url).await, Kind::TargetRefused);
-    }
-    assert_eq!(web.asked().len(), 2);
 }

@@ -1,6 +1,7 @@
 //! What the tests start, and how they wait.
 #![allow(dead_code, reason = "the tests of a part need a part")]
 
+pub(crate) mod client;
 pub(crate) mod fault;
 pub(crate) mod origin;
 pub(crate) mod program;
