@@ -39,6 +39,12 @@ impl Turn {
         self.0.as_mut().is_none_or(Place::try_slot)
     }
 
+    /// How long a slot may be kept while waiting for a lease.
+    #[cfg(test)]
+    pub(crate) fn grace(&self) -> Option<std::time::Duration> {
+        self.0.as_ref().map(Place::grace)
+    }
+
     /// The request goes out now; the next waiter becomes the head.
     pub(crate) fn spend(self) -> Passage {
         let Some(place) = self.0 else { return Passage { fresh_until: None } };
@@ -61,18 +67,5 @@ impl Passage {
     /// Slots of attempts that failed together would else be spent together.
     pub(crate) fn is_fresh(&self) -> bool {
         self.fresh_until.is_none_or(|until| Instant::now() <= until)
-    }
-}
-
-#[cfg(test)]
-impl Turn {
-    /// How long a slot may be kept while waiting for a lease.
-    pub(crate) fn grace(&self) -> std::time::Duration {
-        self.0.as_ref().map_or(std::time::Duration::MAX, Place::grace)
-    }
-
-    /// The time spent in the queue and on the way to slots.
-    pub(crate) fn waited(&self) -> std::time::Duration {
-        self.0.as_ref().map_or(std::time::Duration::ZERO, Place::waited)
     }
 }

@@ -214,9 +214,9 @@ impl Pool {
     /// Dropping the future gives the place in the queue up; a lease that was just granted is
     /// given back.
     pub async fn hold(&self) -> Result<HeldLease, Error> {
-        let settings = &self.0.settings;
-        let wants = Wants { ttl: settings.ttl, site: None, exclude: Vec::new(), prefer: None };
-        let mut lease = self.lease(wants, settings.max_wait).await?;
+        let Settings { ttl, max_wait, .. } = self.0.settings;
+        let wants = Wants { ttl, site: None, exclude: Vec::new(), prefer: None };
+        let mut lease = self.lease(wants, max_wait).await?;
         lease.keep_alive();
         Ok(HeldLease::new(lease))
     }
