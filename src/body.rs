@@ -58,6 +58,7 @@ struct LeasedBody {
 
 struct Cell(Mutex<State>);
 
+#[allow(clippy::large_enum_variant, reason = "it is open for nearly all of its life")]
 enum State {
     Open(Open),
     /// Ended by the watchdog; the reader has not been told yet.

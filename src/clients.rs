@@ -52,10 +52,7 @@ impl Recipe {
 
     fn build(&self, proxy: Option<Proxy>) -> Result<Client, Error> {
         let builder = (self.template)(ClientBuilder::new());
-        // reqwest has no getter, and a socket would go past every proxy.
-        if format!("{builder:?}").contains("unix_socket") {
-            return Err(Error::new(Kind::Config, "the client template sets a unix socket"));
-        }
+        check(&builder)?;
         let nothing = Proxy::all(FAIL_CLOSED)
             .map_err(|_| Error::new(Kind::Client, "the closed proxy is not usable"))?;
         // Proxies are asked in order; `no_proxy` clears those of template and environment.
@@ -76,6 +73,28 @@ impl Recipe {
         })
     }
 }
+
+/// Refuses settings that could not be undone; reqwest has no getters.
+fn check(builder: &ClientBuilder) -> Result<(), Error> {
+    let settings = format!("{builder:?}");
+    // A socket would go past every proxy.
+    if settings.contains("unix_socket") {
+        return Err(Error::new(Kind::Config, "the client template sets a unix socket"));
+    }
+    // A value's own quotes are escaped, so this finds names alone.
+    let secret = SECRET_HEADERS.iter().find(|name| settings.contains(&format!("\"{name}\": ")));
+    match secret {
+        Some(name) => Err(Error::new(
+            Kind::Config,
+            format!("the client template sets a default {name} header; set it on requests"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// As defaults these would be sent along every redirect, to whichever host it leads.
+const SECRET_HEADERS: [&str; 5] =
+    ["authorization", "cookie", "cookie2", "proxy-authorization", "www-authenticate"];
 
 /// Asks the matcher that reqwest uses whether this proxy takes http and https.
 fn intercepts_everything(url: &str) -> bool {
@@ -111,10 +130,10 @@ impl Clients {
     pub(crate) fn of(&self, endpoint: &Endpoint) -> Result<Client, Error> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         self.forget_what_changed(&mut cache);
-        if let Some((fingerprint, client)) = cache.clients.get(endpoint.id()) {
-            if *fingerprint == endpoint.fingerprint() {
-                return Ok(client.clone());
-            }
+        if let Some((fingerprint, client)) = cache.clients.get(endpoint.id())
+            && *fingerprint == endpoint.fingerprint()
+        {
+            return Ok(client.clone());
         }
         let client = self.recipe.client(endpoint)?;
         cache.clients.put(endpoint.id().clone(), (endpoint.fingerprint(), client.clone()));

@@ -181,12 +181,12 @@ fn admissible(mut request: Request) -> Result<(Request, Site), Error> {
     // It would take the place of the endpoint's own credentials.
     request.headers_mut().remove(PROXY_AUTHORIZATION);
     let (username, password) = take_userinfo(request.url_mut());
-    if !username.is_empty() || password.is_some() {
-        if let (false, Some(value)) =
-            (request.headers().contains_key(AUTHORIZATION), basic(&username, password.as_deref()))
-        {
-            request.headers_mut().insert(AUTHORIZATION, value);
-        }
+    let named = !username.is_empty() || password.is_some();
+    if named
+        && !request.headers().contains_key(AUTHORIZATION)
+        && let Some(value) = basic(&username, password.as_deref())
+    {
+        request.headers_mut().insert(AUTHORIZATION, value);
     }
     Ok((request, site))
 }
@@ -277,14 +277,20 @@ impl<T: Transport> Journey<'_, T> {
         let mut prefer = None;
         if let Some(passage) = left.passage {
             let hold = self.lease(None).await?;
-            return Ok(Ticket { hold, passage });
+            if passage.is_fresh() {
+                return Ok(Ticket { hold, passage });
+            }
+            if let Some(passage) = self.engine.budgets.try_pass(&self.site, self.port()) {
+                return Ok(Ticket { hold, passage });
+            }
+            hold.finish(Outcome::Unused);
         }
         if let Some(mut hold) = left.hold {
-            if hold.is_trusted() {
-                if let Some(passage) = self.engine.budgets.try_pass(&self.site, self.port()) {
-                    hold.set_site(Some(self.site.clone()));
-                    return Ok(Ticket { hold, passage });
-                }
+            if hold.is_trusted()
+                && let Some(passage) = self.engine.budgets.try_pass(&self.site, self.port())
+            {
+                hold.set_site(Some(self.site.clone()));
+                return Ok(Ticket { hold, passage });
             }
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
@@ -426,7 +432,10 @@ impl<T: Transport> Journey<'_, T> {
         match self.next_hop(&response) {
             Some(hop) => {
                 drop(response);
-                self.follow(hop)?;
+                if let Err(error) = self.follow(hop) {
+                    hold.finish(outcome);
+                    return Err(error.into());
+                }
                 Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
             }
             None => {

@@ -207,7 +207,6 @@ impl Place {
         self.known_slot(now).is_ok_and(|slot| slot <= now)
     }
 
-    #[cfg(test)]
     pub(super) fn grace(&self) -> Duration {
         self.queue.state().schedule.grace()
     }

@@ -1,5 +1,7 @@
 //! What a request holds between asking for a site's budget and going out.
 
+use tokio::time::Instant;
+
 use super::queue::Place;
 use crate::error::Error;
 
@@ -45,13 +47,25 @@ impl Turn {
 
     /// The request goes out now; the next waiter becomes the head.
     pub(crate) fn spend(self) -> Passage {
-        if let Some(place) = self.0 {
-            place.spend();
-        }
-        Passage(())
+        let Some(place) = self.0 else { return Passage { fresh_until: None } };
+        let grace = place.grace();
+        place.spend();
+        Passage { fresh_until: Some(Instant::now() + grace) }
     }
 }
 
 /// A request that has gone out, held until its body ends.
 #[must_use]
-pub(crate) struct Passage(());
+pub(crate) struct Passage {
+    /// `None` where there is no limit.
+    fresh_until: Option<Instant>,
+}
+
+impl Passage {
+    /// Whether another attempt may still use its slot, if the site has not seen this one.
+    ///
+    /// Slots of attempts that failed together would else be spent together.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.fresh_until.is_none_or(|until| Instant::now() <= until)
+    }
+}

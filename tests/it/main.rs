@@ -1,9 +1,14 @@
 //! The integration tests: real proxies and recording origins, all on loopback.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod attempts;
 mod cancel;
+mod fidelity;
+mod hops;
+mod limits;
 #[path = "../../examples/local/mod.rs"]
 mod local;
+mod redirects;
 mod requests;
 mod rig;
 mod support;

@@ -18,7 +18,7 @@ use crate::support::squid::Squid;
 use crate::support::tinyproxy::Tinyproxy;
 use crate::support::{Outgoing, SOON, direct_connections, eventually};
 
-fn client() -> ClientBuilder {
+pub(crate) fn client() -> ClientBuilder {
     // A second installation is refused and needless.
     let _ = ring::default_provider().install_default();
     Client::builder().no_proxy().timeout(SOON)
