@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::id::{EndpointId, InvalidName};
@@ -97,19 +98,21 @@ impl fmt::Display for Kind {
 /// assert_eq!(error.kind(), Kind::Inventory);
 /// assert!(!error.is_transient());
 /// ```
-pub struct Error(Box<Inner>);
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     kind: Kind,
     message: Cow<'static, str>,
     retry_after: Option<Duration>,
     tried: Vec<EndpointId>,
-    source: Option<BoxError>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Inner {
+        Self(Arc::new(Inner {
             kind,
             message: message.into(),
             retry_after: None,
@@ -134,19 +137,23 @@ impl Error {
     }
 
     pub(crate) fn with_retry_after(mut self, after: Duration) -> Self {
-        self.0.retry_after = Some(after);
+        self.inner().retry_after = Some(after);
         self
     }
 
     pub(crate) fn with_tried(mut self, tried: Vec<EndpointId>) -> Self {
-        self.0.tried = tried;
+        self.inner().tried = tried;
         self
     }
 
     /// Adds the error underneath, which must be free of secrets.
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
-        self.0.source = Some(source.into());
+        self.inner().source = Some(source.into().into());
         self
+    }
+
+    fn inner(&mut self) -> &mut Inner {
+        Arc::make_mut(&mut self.0)
     }
 
     /// What went wrong.
@@ -182,9 +189,7 @@ impl Error {
     /// retry middleware that wrapped it.
     pub fn find_in(error: &reqwest_middleware::Error) -> Option<&Self> {
         match error {
-            reqwest_middleware::Error::Middleware(inner) => {
-                inner.downcast_ref().or_else(|| inner.chain().find_map(Self::find))
-            }
+            reqwest_middleware::Error::Middleware(inner) => inner.chain().find_map(Self::find),
             reqwest_middleware::Error::Reqwest(inner) => Self::find(inner),
         }
     }
@@ -195,6 +200,12 @@ impl Error {
         while let Some(error) = next {
             if let Some(found) = error.downcast_ref::<Self>() {
                 return Some(found);
+            }
+            if let Some(carrier) = error.downcast_ref::<Carrier>() {
+                return Some(&carrier.error);
+            }
+            if let Some(code) = error.downcast_ref::<Code>() {
+                return Some(&code.0);
             }
             // An io::Error and a middleware error keep what they wrap out of `source`.
             if let Some(inner) =
@@ -243,6 +254,50 @@ impl fmt::Debug for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// Brings an error through reqwest-middleware.
+///
+/// A transparent wrapper, as reqwest-retry's is, hides the error itself and shows only its
+/// source. The carrier prints as the error, and its source knows the error too.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    error: Error,
+    code: Code,
+}
+
+impl Carrier {
+    pub(crate) fn new(error: Error) -> Self {
+        Self { code: Code(error.clone()), error }
+    }
+}
+
+impl fmt::Display for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl StdError for Carrier {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&self.code)
+    }
+}
+
+/// An error's kind as the cause of it.
+#[derive(Debug)]
+struct Code(Error);
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.kind().fmt(f)
+    }
+}
+
+impl StdError for Code {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
     }
 }
 

@@ -58,13 +58,13 @@ fn not_a_table(item: &Spanned<DeValue<'_>>) -> Fault {
 /// The parser's error without what it repeats of the text.
 fn syntax_fault(error: &toml::de::Error, lines: &Lines<'_>) -> Fault {
     let at = error.span().map_or(0, |span| span.start);
-    let known = SYNTAX_FAULTS.iter().find(|known| error.message().starts_with(**known));
-    let mut message =
-        known.map_or("not valid TOML".into(), |known| format!("not valid TOML: {known}"));
     if hint::is_proxy_line(lines.text_at(at)) {
-        message = format!("{message}; {}", hint::HINT);
+        return Fault::new(lines.start_at(at), format!("not valid TOML; {}", hint::HINT));
     }
-    Fault::new(at, message)
+    match SYNTAX_FAULTS.iter().find(|known| error.message().starts_with(**known)) {
+        Some(known) => Fault::new(at, format!("not valid TOML: {known}")),
+        None => Fault::new(at, "not valid TOML"),
+    }
 }
 
 /// What of the parser's messages is passed on: these are known to hold nothing of the text.

@@ -30,8 +30,13 @@ impl<'a> Lines<'a> {
 
     /// The text of the line that the byte is on.
     pub(super) fn text_at(&self, at: usize) -> &'a str {
-        let rest = self.text.get(self.start(self.line(at))..).unwrap_or_default();
+        let rest = self.text.get(self.start_at(at)..).unwrap_or_default();
         rest.lines().next().unwrap_or_default()
+    }
+
+    /// The byte at which the line of the byte begins.
+    pub(super) fn start_at(&self, at: usize) -> usize {
+        self.start(self.line(at))
     }
 
     fn start(&self, line: usize) -> usize {

@@ -11,6 +11,8 @@ mod roster;
 mod snapshot;
 mod source;
 mod table;
+#[cfg(test)]
+mod tests;
 mod toml_source;
 mod warning;
 

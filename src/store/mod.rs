@@ -1,9 +1,12 @@
 //! Where leases are kept: the trait that stores implement.
 
+pub(crate) mod check;
+mod memory;
 mod request;
 
 use async_trait::async_trait;
 
+pub use memory::MemoryStore;
 pub use request::*;
 
 use crate::error::Error;

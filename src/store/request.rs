@@ -81,8 +81,8 @@ pub struct AcquireRequest {
     pub exclude: Vec<EndpointId>,
     /// Taken before all others when it is ready.
     pub prefer: Option<EndpointId>,
-    /// A number drawn by the client; [`Policy::Random`] takes the next rank of what is granted
-    /// from it.
+    /// A number drawn by the client, uniform over all 64 bits: which of the ready endpoints
+    /// [`Policy::Random`] takes.
     pub random: u64,
 }
 
@@ -246,7 +246,8 @@ pub struct CancelRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CancelReply {
-    /// There was a lease; it is ended without a cooldown.
+    /// There was a lease; it is ended without a cooldown. The token will not be granted again
+    /// either: a repeated acquire may still be under way.
     Released,
     /// There was none; the token will not be granted any more.
     Tombstoned,
@@ -286,7 +287,8 @@ pub struct Status {
     pub leased: usize,
     /// Leases past their deadline that nobody has taken back yet.
     pub expired: usize,
-    /// Endpoints that an administrator has disabled or drained, and that are not leased.
+    /// Endpoints that an administrator has disabled or drained, and that are neither leased nor
+    /// in quarantine.
     pub disabled: usize,
     /// Endpoints in quarantine.
     pub quarantined: usize,
@@ -383,6 +385,8 @@ pub enum StandingOrder {
     Drain,
     /// Gone from the pool as soon as its lease ends.
     Remove,
+    /// In quarantine as soon as its lease ends.
+    Quarantine(QuarantineCode),
 }
 
 /// An administrator's request.
@@ -432,13 +436,18 @@ pub struct Member {
     pub endpoint: EndpointId,
     /// Its share of assignments beside the others', 1 to [`MAX_WEIGHT`]. Default 1.
     pub weight: u32,
-    /// Assignments to start with. Default: its own count when it returns, and never below the
-    /// lowest in the pool, so that it is not flooded while it catches up.
+    /// Assignments to start with, at most [`MAX_ASSIGNMENTS`]. Default: its own count when it
+    /// returns, and never below the lowest in the pool for its weight, so that it is not flooded
+    /// while it catches up.
     pub assignments: Option<u64>,
 }
 
 /// Largest weight of a member.
 pub const MAX_WEIGHT: u32 = 1000;
+
+/// Most assignments that a member may start with: up to here a share, (assignments + 1/2) /
+/// weight, is exact enough in a 64-bit float to tell any two unequal ones apart.
+pub const MAX_ASSIGNMENTS: u64 = 1 << 41;
 
 impl Member {
     /// A member of weight 1.

@@ -1,0 +1,224 @@
+//! The response body that carries the lease: the lease ends when the body does.
+
+use std::mem;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use reqwest::{Body, Response, ResponseBuilderExt};
+use tokio::time::Instant;
+
+use crate::budget::Passage;
+use crate::classify::{self, Route};
+use crate::error::{BoxError, Error, Kind};
+use crate::hold::Hold;
+use crate::options::LeaseInfo;
+use crate::outcome::Outcome;
+use crate::pool::{Expire, Key, Watchdog};
+
+/// What lasts until the body has ended.
+pub(crate) struct Cargo {
+    pub(crate) hold: Hold,
+    pub(crate) passage: Passage,
+    pub(crate) route: Route,
+    /// The outcome if the body comes to its end.
+    pub(crate) outcome: Outcome,
+}
+
+/// Gives the response a body that carries lease and passage, and tells how it came about.
+pub(crate) fn load(response: Response, cargo: Cargo, info: LeaseInfo) -> Response {
+    let url = response.url().clone();
+    let (mut parts, body) = http::Response::<Body>::from(response).into_parts();
+    parts.extensions.insert(info);
+    // The way through http::Response loses the URL; this is how reqwest takes it back.
+    if let Ok(mut carrier) = http::Response::builder().url(url).body(()) {
+        parts.extensions.extend(mem::take(carrier.extensions_mut()));
+    }
+    let body = if is_over(&body) {
+        cargo.hold.finish(cargo.outcome);
+        body
+    } else {
+        Body::wrap(LeasedBody::new(body, cargo))
+    };
+    Response::from(http::Response::from_parts(parts, body))
+}
+
+/// Nothing will come: `is_end_stream` alone misses empty bodies below a decoder.
+fn is_over(body: &Body) -> bool {
+    body.is_end_stream() || body.size_hint().exact() == Some(0)
+}
+
+/// A body whose end, error, drop or expiry ends the lease.
+struct LeasedBody {
+    cell: Arc<Cell>,
+    watched: Option<(Arc<Watchdog>, Key)>,
+}
+
+struct Cell(Mutex<State>);
+
+enum State {
+    Open(Box<Open>),
+    /// Ended by the watchdog; the reader has not been told yet.
+    Expired,
+    Over,
+}
+
+struct Open {
+    body: Body,
+    cargo: Cargo,
+    reader: Option<Waker>,
+}
+
+impl Cell {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the exchange, with the lock released before the lease is given back. Returns who
+    /// waits for the body.
+    fn end(&self, outcome: Option<Outcome>, next: State) -> Option<Waker> {
+        match mem::replace(&mut *self.state(), next) {
+            State::Open(open) => {
+                let Open { body, cargo, reader } = *open;
+                // The connection closes before the endpoint can be leased again.
+                drop(body);
+                cargo.hold.finish(outcome.unwrap_or(cargo.outcome));
+                reader
+            }
+            State::Expired | State::Over => None,
+        }
+    }
+}
+
+impl Expire for Cell {
+    fn until(&self) -> Option<Instant> {
+        match &*self.state() {
+            State::Open(open) => open.cargo.hold.trusted_until(),
+            _ => None,
+        }
+    }
+
+    fn expire(&self) {
+        if let Some(reader) = self.end(Some(Outcome::Expired), State::Expired) {
+            reader.wake();
+        }
+    }
+}
+
+impl LeasedBody {
+    fn new(body: Body, cargo: Cargo) -> Self {
+        let until = cargo.hold.trusted_until();
+        let watchdog = cargo.hold.pool().watchdog().clone();
+        let open = Open { body, cargo, reader: None };
+        let cell = Arc::new(Cell(Mutex::new(State::Open(Box::new(open)))));
+        let watched = until.map(|until| {
+            let weak: Weak<Cell> = Arc::downgrade(&cell);
+            let key = watchdog.watch(until, weak);
+            (watchdog, key)
+        });
+        Self { cell, watched }
+    }
+}
+
+/// What a poll of the inner body means for the lease.
+enum Polled {
+    Frame(Frame<Bytes>, bool),
+    Failed(BoxError, Outcome),
+    Ended,
+    Expired,
+    Pending,
+}
+
+fn poll(state: &mut State, cx: &mut Context<'_>) -> Polled {
+    let open = match state {
+        State::Open(open) => open,
+        State::Expired => return Polled::Expired,
+        State::Over => return Polled::Ended,
+    };
+    if !open.cargo.hold.is_trusted() {
+        return Polled::Expired;
+    }
+    match Pin::new(&mut open.body).poll_frame(cx) {
+        Poll::Ready(Some(Ok(frame))) => Polled::Frame(frame, is_over(&open.body)),
+        Poll::Ready(Some(Err(error))) => {
+            let outcome = match classify::failure(&error, open.cargo.route) {
+                // A body has begun, so the endpoint was reached.
+                Outcome::ProxyUnreachable | Outcome::CredentialsRefused => Outcome::Unclear,
+                outcome => outcome,
+            };
+            Polled::Failed(Box::new(error), outcome)
+        }
+        Poll::Ready(None) => Polled::Ended,
+        Poll::Pending => {
+            match &mut open.reader {
+                Some(reader) => reader.clone_from(cx.waker()),
+                None => open.reader = Some(cx.waker().clone()),
+            }
+            Polled::Pending
+        }
+    }
+}
+
+impl HttpBody for LeasedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let polled = poll(&mut self.cell.state(), cx);
+        match polled {
+            Polled::Pending => Poll::Pending,
+            Polled::Frame(frame, last) => {
+                if last {
+                    self.cell.end(None, State::Over);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Polled::Ended => {
+                self.cell.end(None, State::Over);
+                Poll::Ready(None)
+            }
+            Polled::Failed(error, outcome) => {
+                self.cell.end(Some(outcome), State::Over);
+                Poll::Ready(Some(Err(error)))
+            }
+            Polled::Expired => {
+                self.cell.end(Some(Outcome::Expired), State::Over);
+                Poll::Ready(Some(Err(Box::new(expired()))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &*self.cell.state() {
+            State::Open(open) => open.body.is_end_stream(),
+            State::Expired => false,
+            State::Over => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &*self.cell.state() {
+            State::Open(open) => open.body.size_hint(),
+            State::Expired => SizeHint::new(),
+            State::Over => SizeHint::with_exact(0),
+        }
+    }
+}
+
+impl Drop for LeasedBody {
+    fn drop(&mut self) {
+        if let Some((watchdog, key)) = self.watched.take() {
+            watchdog.forget(key);
+        }
+        self.cell.end(Some(Outcome::Cancelled), State::Over);
+    }
+}
+
+fn expired() -> Error {
+    Error::new(Kind::LeaseExpired, "lease expired before the body was read")
+}

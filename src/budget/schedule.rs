@@ -1,0 +1,132 @@
+//! The books of one site: which slot is kept, what is charged, and how long a newcomer waits.
+
+use std::time::Duration;
+
+use super::clock::At;
+use super::rate::Pace;
+
+/// A wake-up this late counts as on time: the next slot is reckoned from the last one and not
+/// from now, or timers (1 ms in tokio) would eat the rate of fast sites.
+const SLACK: Duration = Duration::from_millis(5);
+
+#[derive(Default)]
+pub(super) struct Schedule {
+    pace: Pace,
+    /// When the bucket is full again: nothing that was charged counts any more.
+    full_at: At,
+    /// The last slot that was charged.
+    last: At,
+    /// The reserved slot that nobody has used yet. It belongs to the queue.
+    kept: Option<At>,
+    /// When the last request started, at the latest.
+    started: At,
+    slow: Option<Slow>,
+}
+
+/// At least `delay` between starts, until it ends.
+#[derive(Clone, Copy)]
+struct Slow {
+    delay: Duration,
+    until: At,
+}
+
+impl Schedule {
+    pub(super) fn new(pace: Pace) -> Self {
+        Self { pace, ..Self::default() }
+    }
+
+    /// Lowers the rate until `until`, from the last start on.
+    pub(super) fn slow(&mut self, delay: Duration, now: At, until: At) {
+        if !self.is_slow(now) {
+            // The start is at most the grace later than its slot.
+            self.started = self.started.after(self.grace()).min(now);
+        }
+        self.slow = Some(Slow { delay, until });
+    }
+
+    /// The slot that is kept for the head; one older than the grace lapses.
+    pub(super) fn kept(&mut self, now: At) -> Option<At> {
+        let kept = self.kept.take()?;
+        if now.since(kept) > self.grace() {
+            return None;
+        }
+        Some(self.keep(kept))
+    }
+
+    /// Books a slot that the limiter charged, and tells when it may be used.
+    pub(super) fn reserved(&mut self, slot: At) -> At {
+        self.full_at = self.full_at.max(slot).after(self.pace.interval);
+        self.keep(slot)
+    }
+
+    /// Keeps a slot for the queue; tells when it may be used, which is later on a slowed site.
+    pub(super) fn keep(&mut self, slot: At) -> At {
+        let slot = self.not_before(slot);
+        self.last = slot;
+        self.kept = Some(slot);
+        slot
+    }
+
+    #[cfg(test)]
+    pub(super) fn forget_kept(&mut self) {
+        self.kept = None;
+    }
+
+    /// Uses the kept slot up; `now` is asked only where the very moment matters.
+    pub(super) fn spend(&mut self, now: impl FnOnce() -> At) {
+        let slot = self.kept.take();
+        self.started = if self.slow.is_some() { now() } else { slot.unwrap_or(self.last) };
+    }
+
+    /// The moment to ask the limiter about, for a request that has been waiting since `joined`.
+    pub(super) fn from(&self, joined: At, now: At) -> At {
+        let late = now.since(self.last) <= SLACK;
+        self.not_before(if late { joined.max(self.last).min(now) } else { now })
+    }
+
+    /// How long a slot may be kept for a lease: one interval, at most a second.
+    pub(super) fn grace(&self) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(1);
+        if self.pace.interval.is_zero() { LONGEST } else { self.pace.interval.min(LONGEST) }
+    }
+
+    /// The slot that a request gets which finds `ahead` others before it.
+    pub(super) fn forecast(&self, now: At, ahead: usize) -> At {
+        let kept = self.kept.filter(|kept| now.since(*kept) <= self.grace());
+        let (charges, kept) = match (kept, ahead) {
+            (Some(kept), 0) => return self.not_before(kept).max(now),
+            (Some(kept), _) => (ahead - 1, kept),
+            (None, _) => (ahead, At::default()),
+        };
+        let charges = u32::try_from(charges).unwrap_or(u32::MAX);
+        let slot = self.full_at.max(now).after(self.pace.interval.saturating_mul(charges));
+        let slot = slot.before(self.pace.tolerance()).max(now);
+        match self.slow.filter(|slow| slot < slow.until) {
+            Some(Slow { delay, until }) => {
+                let starts = charges.saturating_add(1);
+                let from = self.started.max(kept);
+                from.after(delay.saturating_mul(starts)).min(until).max(slot)
+            }
+            None => slot,
+        }
+    }
+
+    pub(super) fn is_slow(&self, now: At) -> bool {
+        self.slow.is_some_and(|slow| now < slow.until)
+    }
+
+    /// Whether a new schedule would behave as this one does.
+    pub(super) fn is_fresh(&self, now: At) -> bool {
+        self.full_at <= now && !self.is_slow(now)
+    }
+
+    /// `slot`, or as much later as the site was slowed.
+    fn not_before(&self, slot: At) -> At {
+        match self.slow {
+            Some(Slow { delay, until }) if slot < until => {
+                self.started.after(delay).min(until).max(slot)
+            }
+            _ => slot,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+use tokio::task::JoinSet;
+use tokio::time::{advance, sleep, timeout};
+
+use super::*;
+use crate::error::Kind;
+
+/// Waiters that arrive in order, the first `early` at once and the others one a millisecond.
+async fn crowd(
+    budgets: &Budgets,
+    count: usize,
+    early: usize,
+    gives_up: impl Fn(usize) -> Option<Duration>,
+) -> Starts {
+    let starts = Starts::new();
+    let mut tasks = JoinSet::new();
+    for who in 0..count {
+        if who >= early {
+            sleep(ms(1)).await;
+        }
+        let (budgets, starts, patience) = (budgets.clone(), starts.clone(), gives_up(who));
+        tasks.spawn(async move {
+            let through = async {
+                let turn = turn_with_slot(&budgets, &example()).await;
+                starts.note(who);
+                drop(turn.spend());
+            };
+            timeout(patience.unwrap_or(PATIENT), through).await
+        });
+        tokio::task::yield_now().await;
+    }
+    while tasks.join_next().await.is_some() {}
+    starts
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_waiters_go_in_order_at_the_full_rate() {
+    for burst in [1, 10] {
+        let budgets = only(Budget::per_second(500).burst(burst));
+        let starts = crowd(&budgets, 1_000, 500, |_| None).await;
+        assert_eq!(starts.order(), (0..1_000).collect::<Vec<_>>());
+        assert!(
+            starts.excess(ms(2), burst as usize) <= 0.001,
+            "{}",
+            starts.excess(ms(2), burst as usize)
+        );
+        assert!(starts.used(ms(2)) >= 0.97, "{}", starts.used(ms(2)));
+        assert!(checks(&budgets, &example()) <= 2_000);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rate_is_used_though_half_of_the_waiters_are_cancelled() {
+    for burst in [1, 10] {
+        let budgets = only(Budget::per_second(500).burst(burst));
+        let random = Mutex::new(Random(7));
+        let some = |who| (who % 2 == 0).then(|| ms(random.lock().unwrap().below(2_000)));
+        let starts = crowd(&budgets, 1_000, 500, some).await;
+        assert!(starts.order().is_sorted());
+        assert!(starts.times().len() >= 500);
+        assert!(starts.excess(ms(2), burst as usize) <= 1.001);
+        assert!(starts.used(ms(2)) >= 0.97, "{}", starts.used(ms(2)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rates_beyond_the_timer_are_used_in_full() {
+    let budgets = only(Budget::per_second(5_000));
+    let starts = crowd(&budgets, 2_000, 2_000, |_| None).await;
+    let interval = Duration::from_micros(200);
+    assert!(starts.used(interval) >= 0.97, "{}", starts.used(interval));
+    // A tick of the timer is 1 ms, which is five slots.
+    assert!(starts.excess(interval, 1) <= 5.001, "{}", starts.excess(interval, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_cancelled_waits_cost_at_most_one_slot() {
+    let budgets = only(Budget::per_second(10));
+    pass(&budgets, &example()).await;
+    let mut random = Random(3);
+    for _ in 0..10_000 {
+        let wait = ms(random.below(100));
+        let _ = timeout(wait, turn_with_slot(&budgets, &example())).await;
+    }
+    let began = Instant::now();
+    pass(&budgets, &example()).await;
+    pass(&budgets, &example()).await;
+    assert!(began.elapsed() <= ms(201), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_head_leaves_its_slot_to_the_next() {
+    let budgets = only(Budget::per_minute(1));
+    pass(&budgets, &example()).await;
+    let began = Instant::now();
+    for _ in 0..5 {
+        assert!(timeout(ms(10), turn_with_slot(&budgets, &example())).await.is_err());
+    }
+    pass(&budgets, &example()).await;
+    assert_eq!(began.elapsed().as_secs(), 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_is_judged_on_arrival_and_nothing_is_charged() {
+    let budgets = only(Budget::per_second(1));
+    pass(&budgets, &example()).await;
+    let waiting: Vec<_> = (0..3)
+        .map(|_| {
+            let budgets = budgets.clone();
+            tokio::spawn(async move { pass(&budgets, &example()).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let began = Instant::now();
+    for _ in 0..100 {
+        let error = budgets.turn(&example(), ms(3_900)).await.err().unwrap();
+        assert_eq!(error.kind(), Kind::BudgetExceeded);
+        assert!(error.to_string().contains("example.com"), "{error}");
+        let after = error.retry_after().unwrap();
+        assert!((ms(3_990)..=ms(4_000)).contains(&after), "{after:?}");
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    let mut turn = budgets.turn(&example(), ms(4_000)).await.unwrap();
+    turn.slot().await.unwrap();
+    assert!((ms(3_990)..=ms(4_001)).contains(&turn.waited()), "{:?}", turn.waited());
+    drop(turn.spend());
+    for waiter in waiting {
+        waiter.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budgets_own_longest_wait_holds_for_the_patient() {
+    let budgets = only(Budget::per_second(1).max_wait(ms(500)));
+    pass(&budgets, &example()).await;
+    assert!(budgets.turn(&example(), PATIENT).await.is_err());
+    advance(ms(600)).await;
+    pass(&budgets, &example()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_pool_stores_up_no_burst() {
+    let budgets = only(Budget::per_second(20).burst(3));
+    let mut head = turn_with_slot(&budgets, &example()).await;
+    let starts = Starts::new();
+    let mut tasks = JoinSet::new();
+    for who in 0..50 {
+        let (budgets, starts) = (budgets.clone(), starts.clone());
+        tasks.spawn(async move {
+            let turn = turn_with_slot(&budgets, &example()).await;
+            starts.note(who);
+            drop(turn.spend());
+        });
+    }
+    for _ in 0..50 {
+        sleep(head.grace() * 2).await;
+        head.slot().await.unwrap();
+    }
+    drop(head.spend());
+    tasks.join_all().await;
+    let at_once = starts.times().iter().filter(|at| **at < ms(5_040)).count();
+    assert!(at_once < 3 + 1, "{at_once} and the head");
+    assert!(starts.excess(ms(50), 3) <= 1.001);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_slot_lapses_after_the_grace() {
+    let budgets = only(Budget::per_second(10));
+    let mut turn = turn_with_slot(&budgets, &example()).await;
+    assert_eq!(turn.grace(), ms(100));
+    advance(ms(90)).await;
+    let began = Instant::now();
+    turn.slot().await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    let before = checks(&budgets, &example());
+    advance(ms(20)).await;
+    turn.slot().await.unwrap();
+    assert!(checks(&budgets, &example()) > before, "a new slot was reserved");
+    assert_eq!(
+        only(Budget::per_hour(1)).turn(&example(), PATIENT).await.unwrap().grace(),
+        ms(1_000)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_is_taken_only_if_it_is_due() {
+    let budgets = only(Budget::per_second(10));
+    let mut turn = budgets.turn(&example(), PATIENT).await.unwrap();
+    assert!(turn.try_slot());
+    drop(turn.spend());
+    assert!(budgets.try_pass(&example()).is_none());
+    advance(ms(100)).await;
+    let held = budgets.turn(&example(), PATIENT).await.unwrap();
+    assert!(budgets.try_pass(&example()).is_none(), "somebody is in the queue");
+    drop(held);
+    assert!(budgets.try_pass(&example()).is_some());
+    assert!(budgets.try_pass(&example()).is_none());
+}

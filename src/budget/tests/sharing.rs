@@ -1,0 +1,146 @@
+use tokio::time::{advance, sleep};
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_site_does_not_delay_another() {
+    let budgets = only(Budget::per_hour(1));
+    pass(&budgets, &example()).await;
+    let waiter = tokio::spawn({
+        let budgets = budgets.clone();
+        async move { pass(&budgets, &example()).await }
+    });
+    tokio::task::yield_now().await;
+    let began = Instant::now();
+    pass(&budgets, &url("https://example.net/")).await;
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    waiter.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn subdomains_share_one_bucket_and_default_sites_do_not() {
+    let budgets = Budgets::builder()
+        .default(Budget::per_second(1))
+        .suffix("example.org", Budget::per_second(1))
+        .build()
+        .unwrap();
+    assert!(budgets.try_pass(&url("http://a.example.org")).is_some());
+    assert!(budgets.try_pass(&url("http://b.example.org")).is_none());
+    assert!(budgets.try_pass(&url("http://a.test")).is_some());
+    assert!(budgets.try_pass(&url("http://b.test:81")).is_some());
+    assert!(budgets.try_pass(&url("https://b.test")).is_none(), "a port is not another site");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_evicted_site_gets_no_more_than_its_rate() {
+    let limits = Budget::per_second(1).burst(3);
+    let budgets = Budgets::builder().default(limits).max_sites(1).build().unwrap();
+    let starts = Starts::new();
+    for round in 0..400 {
+        if budgets.try_pass(&example()).is_some() {
+            starts.note(round);
+        }
+        for other in 0..5 {
+            let _ = budgets.try_pass(&url(&format!("http://h{round}-{other}.test")));
+        }
+        sleep(ms(50)).await;
+    }
+    assert!(starts.excess(ms(1_000), 3) <= 0.001, "{}", starts.excess(ms(1_000), 3));
+    assert!(starts.times().len() >= 20);
+    assert!(budgets.0.sites.len() < 600, "{} of 2,001 sites", budgets.0.sites.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_sites_are_evicted_and_live_ones_stay() {
+    let budgets = Budgets::builder().default(Budget::per_second(1)).max_sites(64).build().unwrap();
+    let held = budgets.turn(&example(), PATIENT).await.unwrap();
+    budgets.slow(&Site::parse("slow.test").unwrap(), ms(10), PATIENT);
+    for host in 0..2_000 {
+        pass(&budgets, &url(&format!("http://h{host}.test"))).await;
+        advance(ms(100)).await;
+    }
+    assert!(budgets.0.sites.len() < 250, "{}", budgets.0.sites.len());
+    assert!(budgets.try_pass(&example()).is_none(), "its queue is still the same");
+    assert!(budgets.0.sites.find(&Site::parse("slow.test").unwrap()).is_some());
+    drop(held);
+}
+
+async fn three_gaps(budgets: &Budgets) -> Vec<u128> {
+    let mut gaps = Vec::new();
+    for _ in 0..3 {
+        let began = Instant::now();
+        pass(budgets, &example()).await;
+        gaps.push(began.elapsed().as_millis());
+    }
+    gaps
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slowed_site_keeps_its_delay_until_it_ends() {
+    let site = Site::parse("example.com").unwrap();
+    let unlimited = Budgets::builder().unlimited("example.com").build().unwrap();
+    for budgets in [only(Budget::per_second(10)), Budgets::unlimited(), unlimited] {
+        pass(&budgets, &example()).await;
+        advance(ms(1_000)).await;
+        budgets.slow(&site, ms(2_000), ms(60_000));
+        three_gaps(&budgets).await;
+        assert_eq!(three_gaps(&budgets).await, [2_000; 3]);
+        assert_eq!(
+            budgets.turn(&example(), ms(1_900)).await.err().unwrap().retry_after(),
+            Some(ms(2_000))
+        );
+        advance(ms(60_000)).await;
+        pass(&budgets, &example()).await;
+        assert!(three_gaps(&budgets).await.iter().all(|gap| *gap <= 100));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slowing_reaches_those_who_wait_already() {
+    let budgets = only(Budget::per_second(10));
+    let starts = Starts::new();
+    let waiters: Vec<_> = (0..4)
+        .map(|who| {
+            let (budgets, starts) = (budgets.clone(), starts.clone());
+            tokio::spawn(async move {
+                pass(&budgets, &example()).await;
+                starts.note(who);
+            })
+        })
+        .collect();
+    sleep(ms(50)).await;
+    budgets.slow(&Site::parse("example.com").unwrap(), ms(3_000), PATIENT);
+    for waiter in waiters {
+        waiter.await.unwrap();
+    }
+    let times = starts.times();
+    for pair in times.windows(2) {
+        assert!(pair[1] - pair[0] >= ms(3_000), "{times:?}");
+    }
+    assert!(times[3] < ms(9_200), "{times:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn slowing_never_raises_a_rate() {
+    let budgets = only(Budget::per_minute(1));
+    pass(&budgets, &example()).await;
+    budgets.slow(&Site::parse("example.com").unwrap(), ms(1), PATIENT);
+    let began = Instant::now();
+    pass(&budgets, &example()).await;
+    assert_eq!(began.elapsed().as_secs(), 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slowing_a_host_slows_its_ports() {
+    let budgets = Budgets::builder()
+        .site("example.com:8080", Budget::per_second(1_000))
+        .unlimited("example.com")
+        .build()
+        .unwrap();
+    budgets.slow(&Site::parse("example.com").unwrap(), ms(1_000), PATIENT);
+    for at in ["http://example.com:8080", "http://example.com"] {
+        pass(&budgets, &url(at)).await;
+        assert!(budgets.try_pass(&url(at)).is_none(), "{at}");
+    }
+    assert!(budgets.try_pass(&url("http://other.test")).is_some());
+}

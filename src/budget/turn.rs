@@ -1,0 +1,66 @@
+//! What a request holds between asking for a site's budget and going out.
+
+use std::time::Duration;
+
+use super::queue::Place;
+use crate::error::Error;
+
+/// The head's place in a site's queue, or nothing for a site without a limit.
+///
+/// Dropping it passes the place on, and a slot that was reserved with it.
+#[must_use]
+pub(crate) struct Turn(Option<Place>);
+
+impl Turn {
+    pub(super) fn unlimited() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn at(place: Place) -> Self {
+        Self(Some(place))
+    }
+
+    /// Takes over the slot that was left reserved or reserves the next one, and sleeps to it.
+    ///
+    /// It may be called again when the slot has been kept longer than the grace.
+    ///
+    /// # Cancel safety
+    ///
+    /// The slot stays reserved for the queue: this turn or the next one takes it over.
+    pub(crate) async fn slot(&mut self) -> Result<(), Error> {
+        match &mut self.0 {
+            Some(place) => place.slot().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a slot only if one is due now, without sleeping.
+    pub(crate) fn try_slot(&mut self) -> bool {
+        self.0.as_mut().is_none_or(Place::try_slot)
+    }
+
+    /// How long a slot may be kept while waiting for a lease.
+    pub(crate) fn grace(&self) -> Duration {
+        self.0.as_ref().map_or(NO_END, Place::grace)
+    }
+
+    /// The time spent in the queue and on the way to slots.
+    pub(crate) fn waited(&self) -> Duration {
+        self.0.as_ref().map_or(Duration::ZERO, Place::waited)
+    }
+
+    /// The request goes out now; the next waiter becomes the head.
+    pub(crate) fn spend(self) -> Passage {
+        if let Some(place) = self.0 {
+            place.spend();
+        }
+        Passage(())
+    }
+}
+
+/// A request that has gone out, held until its body ends.
+#[must_use]
+pub(crate) struct Passage(());
+
+/// Longer than any request, and short enough to be added to an instant.
+const NO_END: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -1,0 +1,496 @@
+//! One request: budget, lease, endpoint, exchange, verdict.
+
+use std::future::Future;
+use std::mem;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::HeaderValue;
+use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
+use reqwest::{Client, Request, Response};
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use crate::body::{self, Cargo};
+use crate::budget::{Budgets, Passage};
+use crate::classify::{self, Route};
+use crate::clients::Clients;
+use crate::error::{BoxError, Error, Kind};
+use crate::hold::Hold;
+use crate::id::EndpointId;
+use crate::options::{LeaseInfo, LeaseOptions, Trip};
+use crate::outcome::Outcome;
+use crate::pool::{Pool, Wants};
+use crate::redirect::{Hop, Redirects, carry_over, next_hop};
+use crate::replay::Replay;
+use crate::site::Site;
+use crate::targets::Targets;
+
+/// How a request is put on the wire once it has its endpoint's client.
+pub(crate) trait Transport: Sync {
+    type Error: AsBoxError;
+
+    fn send(
+        &self,
+        client: Client,
+        request: Request,
+    ) -> impl Future<Output = Result<Response, Self::Error>> + Send;
+}
+
+/// A transport's error, looked at and passed on.
+pub(crate) trait AsBoxError: Send + Sized {
+    fn as_error(&self) -> &(dyn std::error::Error + 'static);
+
+    /// The error without the target's URL.
+    fn into_source(self) -> BoxError;
+}
+
+impl AsBoxError for reqwest::Error {
+    fn as_error(&self) -> &(dyn std::error::Error + 'static) {
+        self
+    }
+
+    fn into_source(self) -> BoxError {
+        Box::new(self.without_url())
+    }
+}
+
+impl AsBoxError for BoxError {
+    fn as_error(&self) -> &(dyn std::error::Error + 'static) {
+        &**self
+    }
+
+    fn into_source(self) -> BoxError {
+        match self.downcast::<reqwest::Error>() {
+            Ok(error) => Box::new(error.without_url()),
+            Err(error) => error,
+        }
+    }
+}
+
+/// Sends with the endpoint's client, and nothing else.
+pub(crate) struct Direct;
+
+impl Transport for Direct {
+    type Error = reqwest::Error;
+
+    async fn send(&self, client: Client, request: Request) -> Result<Response, reqwest::Error> {
+        client.execute(request).await
+    }
+}
+
+/// Why a request failed: for want of a lease, or on the wire.
+#[derive(Debug)]
+pub(crate) enum Failure<E> {
+    Lease(Error),
+    Exchange(E),
+}
+
+impl<E> From<Error> for Failure<E> {
+    fn from(error: Error) -> Self {
+        Self::Lease(error)
+    }
+}
+
+/// What all requests of a client share.
+pub(crate) struct Engine {
+    /// The first one is the default.
+    pub(crate) pools: Vec<(Pool, Clients)>,
+    pub(crate) budgets: Budgets,
+    pub(crate) redirects: Redirects,
+    pub(crate) targets: Targets,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) attempts: u32,
+}
+
+impl Engine {
+    /// Makes one request.
+    ///
+    /// # Cancel safety
+    /// At every point a dropped future gives back what it holds.
+    pub(crate) async fn execute<T: Transport>(
+        &self,
+        request: Request,
+        options: &LeaseOptions,
+        transport: &T,
+    ) -> Result<Response, Failure<T::Error>> {
+        let entered = Instant::now();
+        let request = admissible(request)?;
+        if !self.targets.allows(request.url()) {
+            return Err(target_refused().into());
+        }
+        let (pool, clients) = self.pool(options)?;
+        let settings = pool.settings();
+        let timeout = request.timeout().copied().or(self.timeout);
+        let mut journey = Journey {
+            engine: self,
+            transport,
+            pool,
+            clients,
+            options,
+            replay: Replay::new(request),
+            deadline: timeout.map(|timeout| entered + timeout),
+            patience: options.max_wait.unwrap_or(settings.max_wait),
+            trip: Trip::default(),
+        };
+        journey.run().await
+    }
+
+    fn pool(&self, options: &LeaseOptions) -> Result<(&Pool, &Clients), Error> {
+        let name = match (&options.held, &options.pool) {
+            (Some(held), _) => Some(held.pool().name()),
+            (None, name) => name.as_ref(),
+        };
+        let found = match name {
+            None => self.pools.first(),
+            Some(name) => self.pools.iter().find(|(pool, _)| pool.name() == name),
+        };
+        found.map(|(pool, clients)| (pool, clients)).ok_or_else(|| {
+            let name = name.map_or_else(String::new, ToString::to_string);
+            Error::new(Kind::UnknownPool, format!("this client has no pool {name}"))
+        })
+    }
+}
+
+/// Refuses what cannot go through a proxy, and takes credentials out of the URL.
+fn admissible(mut request: Request) -> Result<Request, Error> {
+    let refuse = |why| Err(Error::new(Kind::UnsupportedRequest, why));
+    if request.version() == http::Version::HTTP_3 {
+        return refuse("HTTP/3 does not go through a proxy");
+    }
+    if !matches!(request.url().scheme(), "http" | "https") {
+        return refuse("only http and https URLs go through a proxy");
+    }
+    if Site::of(request.url()).is_none() {
+        return refuse("the URL's host is not valid");
+    }
+    // It would take the place of the endpoint's own credentials.
+    request.headers_mut().remove(PROXY_AUTHORIZATION);
+    let (username, password) = take_userinfo(request.url_mut());
+    if !username.is_empty() || password.is_some() {
+        if let (false, Some(value)) =
+            (request.headers().contains_key(AUTHORIZATION), basic(&username, password.as_deref()))
+        {
+            request.headers_mut().insert(AUTHORIZATION, value);
+        }
+    }
+    Ok(request)
+}
+
+/// RFC 9110 section 4.2.4: no user information in a request's target.
+fn take_userinfo(url: &mut Url) -> (String, Option<String>) {
+    if url.username().is_empty() && url.password().is_none() {
+        return (String::new(), None);
+    }
+    let decode = |text: &str| {
+        percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
+    };
+    let taken = (decode(url.username()), url.password().map(decode));
+    // Both fail only for URLs without a host.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    taken
+}
+
+/// RFC 7617.
+fn basic(username: &str, password: Option<&str>) -> Option<HeaderValue> {
+    let login = BASE64_STANDARD.encode(format!("{username}:{}", password.unwrap_or_default()));
+    let mut value = HeaderValue::try_from(format!("Basic {login}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+fn target_refused() -> Error {
+    Error::new(Kind::TargetRefused, "the target's address may not be fetched")
+}
+
+/// One request on its way, over redirects and attempts.
+struct Journey<'a, T> {
+    engine: &'a Engine,
+    transport: &'a T,
+    pool: &'a Pool,
+    clients: &'a Clients,
+    options: &'a LeaseOptions,
+    replay: Replay,
+    /// When the caller's own timeout is up.
+    deadline: Option<Instant>,
+    /// Time left for waiting.
+    patience: Duration,
+    trip: Trip,
+}
+
+/// What admits a send.
+struct Ticket {
+    hold: Hold,
+    passage: Passage,
+}
+
+/// What a send leaves to the next one: along a redirect the lease, after a failure on the
+/// endpoint's side the slot that the site never saw.
+#[derive(Default)]
+struct Left {
+    hold: Option<Hold>,
+    passage: Option<Passage>,
+    failure: Option<Error>,
+}
+
+/// What one send came to.
+enum Step {
+    Done(Response),
+    Again(Left),
+}
+
+impl<T: Transport> Journey<'_, T> {
+    async fn run(&mut self) -> Result<Response, Failure<T::Error>> {
+        let mut left = Left::default();
+        loop {
+            let failure = left.failure.take();
+            let ticket = match self.admit(left).await {
+                Ok(ticket) => ticket,
+                // Clean-up and second tries never hide the first failure.
+                Err(error) => return Err(failure.unwrap_or(error).into()),
+            };
+            left = match self.send(ticket).await? {
+                Step::Done(response) => return Ok(response),
+                Step::Again(left) => left,
+            };
+        }
+    }
+
+    /// Waits for the site's budget, then for a lease, holding none meanwhile.
+    async fn admit(&mut self, left: Left) -> Result<Ticket, Error> {
+        let mut prefer = None;
+        if let Some(passage) = left.passage {
+            let hold = self.lease(None).await?;
+            return Ok(Ticket { hold, passage });
+        }
+        if let Some(hold) = left.hold {
+            match self.engine.budgets.try_pass(self.replay.url()) {
+                Some(passage) if hold.is_trusted() => return Ok(Ticket { hold, passage }),
+                _ => prefer = Some(hold.endpoint().id().clone()),
+            }
+            hold.finish(Outcome::Success);
+        }
+        let mut turn = {
+            let entered = Instant::now();
+            let until = self.until(entered);
+            let longest = until - entered;
+            let turn = self.engine.budgets.turn(self.replay.url(), longest);
+            self.budgeted(until, turn).await?
+        };
+        loop {
+            let until = self.until(Instant::now());
+            self.budgeted(until, turn.slot()).await?;
+            let hold = self.lease(prefer.clone()).await?;
+            // A slot that went stale meanwhile is charged anew, which needs no wait.
+            if turn.try_slot() {
+                return Ok(Ticket { hold, passage: turn.spend() });
+            }
+            hold.finish(Outcome::Unused);
+        }
+    }
+
+    /// Waits for a step of the budget, and counts the time.
+    async fn budgeted<O>(
+        &mut self,
+        until: Instant,
+        step: impl Future<Output = Result<O, Error>>,
+    ) -> Result<O, Error> {
+        let started = Instant::now();
+        let done = timeout_at(until, step).await;
+        let waited = started.elapsed();
+        self.trip.budget_wait += waited;
+        self.patience = self.patience.saturating_sub(waited);
+        done.unwrap_or_else(|_| {
+            Err(Error::new(Kind::BudgetExceeded, "the site's budget gave no turn in time"))
+        })
+        .map_err(|error| self.or_timed_out(error))
+    }
+
+    /// Waits for a lease, and counts the time.
+    async fn lease(&mut self, prefer: Option<EndpointId>) -> Result<Hold, Error> {
+        if let Some(held) = &self.options.held {
+            return Ok(Hold::Lent(held.clone()));
+        }
+        let settings = self.pool.settings();
+        let mut wants = Wants::new(self.options.ttl.unwrap_or(settings.ttl));
+        wants.site = Site::of(self.replay.url());
+        wants.exclude.clone_from(&self.trip.failed);
+        wants.prefer = prefer;
+        let started = Instant::now();
+        let leased = self.pool.lease(&wants, self.until(started)).await;
+        let waited = started.elapsed();
+        self.trip.lease_wait += waited;
+        self.patience = self.patience.saturating_sub(waited);
+        let mut lease = leased.map_err(|error| self.or_timed_out(error))?;
+        if self.options.renew.unwrap_or(settings.renew) {
+            lease.keep_alive();
+        }
+        Ok(Hold::Own(lease))
+    }
+
+    /// When the present wait must end.
+    fn until(&self, now: Instant) -> Instant {
+        let patience = now + self.patience.min(LONGEST_WAIT);
+        self.deadline.map_or(patience, |deadline| deadline.max(now).min(patience))
+    }
+
+    /// Tells a wait that the caller's own timeout ended from one that was too long.
+    fn or_timed_out(&self, error: Error) -> Error {
+        let waiting = matches!(error.kind(), Kind::PoolExhausted | Kind::BudgetExceeded);
+        if waiting && self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Error::new(Kind::TimedOut, "the request's timeout was up while it waited")
+                .with_source(error);
+        }
+        error
+    }
+
+    async fn send(&mut self, ticket: Ticket) -> Result<Step, Failure<T::Error>> {
+        let Ticket { hold, passage } = ticket;
+        let endpoint = hold.endpoint();
+        let client = self.clients.of(&endpoint)?;
+        let request = self.timed_request()?;
+        let route =
+            Route { proxy: endpoint.scheme(), https_target: request.url().scheme() == "https" };
+        if !hold.is_trusted() {
+            hold.finish(Outcome::Expired);
+            return Err(lease_expired().into());
+        }
+        match hold.within_trust(self.transport.send(client, request)).await {
+            None => {
+                hold.finish(Outcome::Expired);
+                Err(lease_expired().into())
+            }
+            Some(Err(error)) => self.failed(hold, passage, route, error),
+            Some(Ok(response)) => self.answered(hold, passage, route, response),
+        }
+    }
+
+    fn timed_request(&self) -> Result<Request, Error> {
+        let mut request = self.replay.request().ok_or_else(|| {
+            Error::new(Kind::UnsupportedRequest, "the request's body cannot be sent again")
+        })?;
+        if let Some(deadline) = self.deadline {
+            *request.timeout_mut() = Some(deadline.saturating_duration_since(Instant::now()));
+        }
+        Ok(request)
+    }
+
+    /// Judges a failed send, and tries another endpoint if this one was at fault.
+    fn failed(
+        &mut self,
+        hold: Hold,
+        passage: Passage,
+        route: Route,
+        error: T::Error,
+    ) -> Result<Step, Failure<T::Error>> {
+        let outcome = classify::failure(error.as_error(), route);
+        match self.at_fault(hold, outcome) {
+            None => Err(Failure::Exchange(error)),
+            Some(fault) => self.elsewhere(passage, fault.with_source(error.into_source())),
+        }
+    }
+
+    /// Judges a response: the endpoint's own refusal, a redirect, or what the caller gets.
+    fn answered(
+        &mut self,
+        hold: Hold,
+        passage: Passage,
+        route: Route,
+        response: Response,
+    ) -> Result<Step, Failure<T::Error>> {
+        let outcome = classify::response(response.status(), route);
+        if outcome != Outcome::Success {
+            drop(response);
+            return match self.at_fault(hold, outcome) {
+                Some(fault) => self.elsewhere(passage, fault),
+                None => Err(Error::new(Kind::Client, "the endpoint's answer is not clear").into()),
+            };
+        }
+        match self.next_hop(&response) {
+            Some(hop) => {
+                drop(response);
+                self.follow(hop)?;
+                Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
+            }
+            None => {
+                let info = LeaseInfo {
+                    endpoint: hold.endpoint().id().clone(),
+                    pool: hold.pool().name().clone(),
+                    fence: hold.fence(),
+                    trip: mem::take(&mut self.trip),
+                };
+                let cargo = Cargo { hold, passage, route, outcome };
+                Ok(Step::Done(body::load(response, cargo, info)))
+            }
+        }
+    }
+
+    /// Gives the lease back; an error when the endpoint itself was at fault.
+    fn at_fault(&mut self, hold: Hold, outcome: Outcome) -> Option<Error> {
+        let (kind, what) = match outcome {
+            Outcome::ProxyUnreachable => (Kind::ProxyUnreachable, "could not be reached"),
+            Outcome::CredentialsRefused => (Kind::CredentialsRefused, "refused its credentials"),
+            _ => {
+                hold.finish(outcome);
+                return None;
+            }
+        };
+        let endpoint = hold.endpoint().id().clone();
+        hold.finish(outcome);
+        tracing::debug!(pool = %self.pool.name(), %endpoint, %outcome, "attempt failed");
+        self.trip.failed.push(endpoint);
+        Some(Error::new(kind, format!("the endpoint {what}")).with_tried(self.trip.failed.clone()))
+    }
+
+    /// Another endpoint takes over, with the slot that the site never saw.
+    fn elsewhere(&self, passage: Passage, fault: Error) -> Result<Step, Failure<T::Error>> {
+        let attempts = self.options.attempts.unwrap_or(self.engine.attempts).max(1) as usize;
+        let tried = self.trip.failed.len();
+        let another = self.options.held.is_none()
+            && tried < attempts
+            && tried < self.pool.inventory().snapshot().len()
+            && self.replay.can_send();
+        if another {
+            Ok(Step::Again(Left { hold: None, passage: Some(passage), failure: Some(fault) }))
+        } else {
+            Err(fault.into())
+        }
+    }
+
+    fn next_hop(&self, response: &Response) -> Option<Hop> {
+        self.engine.redirects.limit()?;
+        let (url, method) = (self.replay.url(), self.replay.method());
+        next_hop(url, method, response.status(), response.headers())
+            .filter(|hop| !hop.keep_body || self.replay.can_follow())
+    }
+
+    fn follow(&mut self, mut hop: Hop) -> Result<(), Error> {
+        if !matches!(hop.url.scheme(), "http" | "https") {
+            return Err(Error::new(Kind::TargetRefused, "a redirect left http and https"));
+        }
+        if Site::of(&hop.url).is_none() {
+            return Err(Error::new(Kind::TargetRefused, "a redirect led to an invalid host"));
+        }
+        if !self.engine.targets.allows_redirect(self.replay.url(), &hop.url) {
+            return Err(target_refused());
+        }
+        if self.engine.redirects.limit().is_some_and(|limit| self.trip.hops >= limit) {
+            return Err(Error::new(Kind::TooManyRedirects, "too many redirects"));
+        }
+        self.trip.hops += 1;
+        take_userinfo(&mut hop.url);
+        let from = self.replay.url().clone();
+        carry_over(self.replay.headers_mut(), &from, &hop, self.engine.redirects);
+        self.replay.redirect(hop.url, hop.method, hop.keep_body);
+        Ok(())
+    }
+}
+
+/// Keeps sums of instants representable.
+const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
+
+fn lease_expired() -> Error {
+    Error::new(Kind::LeaseExpired, "lease expired before the response began")
+}

@@ -1,0 +1,73 @@
+//! What an exchange holds on to: a lease of its own, or one that its caller holds.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::time::{Instant, timeout_at};
+
+use crate::endpoint::Endpoint;
+use crate::id::Fence;
+use crate::outcome::Outcome;
+use crate::pool::{HeldLease, Lease, Pool};
+
+/// The right to send through one endpoint.
+pub(crate) enum Hold {
+    Own(Lease),
+    Lent(HeldLease),
+}
+
+impl Hold {
+    pub(crate) fn endpoint(&self) -> Arc<Endpoint> {
+        match self {
+            Self::Own(lease) => lease.endpoint().clone(),
+            Self::Lent(held) => held.resolved().clone(),
+        }
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        match self {
+            Self::Own(lease) => lease.pool(),
+            Self::Lent(held) => held.pool(),
+        }
+    }
+
+    pub(crate) fn fence(&self) -> Fence {
+        match self {
+            Self::Own(lease) => lease.fence(),
+            Self::Lent(held) => held.fence(),
+        }
+    }
+
+    pub(crate) fn trusted_until(&self) -> Option<Instant> {
+        match self {
+            Self::Own(lease) => lease.trusted_until(),
+            Self::Lent(held) => held.lease().trusted_until(),
+        }
+    }
+
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.trusted_until().is_none_or(|until| Instant::now() < until)
+    }
+
+    /// Ends the exchange: an own lease is given back, a lent one only learns of it.
+    pub(crate) fn finish(self, outcome: Outcome) {
+        match self {
+            Self::Own(lease) => lease.finish(outcome),
+            Self::Lent(held) => held.note(outcome),
+        }
+    }
+
+    /// Runs a future for as long as the lease may be relied on; `None` when it ran out.
+    pub(crate) async fn within_trust<F: Future>(&self, future: F) -> Option<F::Output> {
+        tokio::pin!(future);
+        loop {
+            let Some(until) = self.trusted_until() else { return Some(future.await) };
+            match timeout_at(until, &mut future).await {
+                Ok(output) => return Some(output),
+                // A renewal may have moved the end.
+                Err(_) if self.is_trusted() => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The front end for reqwest-middleware.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::Extensions;
+use reqwest::{Client, Request, Response};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
+
+use crate::builder::LeaseBuilder;
+use crate::engine::{Direct, Engine, Failure};
+use crate::error::Carrier;
+use crate::options::LeaseOptions;
+use crate::pool::Pool;
+
+/// Sends each request through a leased endpoint, and no other way.
+///
+/// It ends the chain: a middleware cannot change the client that the rest of the chain uses, so
+/// this one sends by itself, and what is attached after it would never run. The helpers here
+/// therefore attach it last.
+///
+/// ```
+/// use reqwest_lease::{Endpoint, EndpointId, Inventory, LeaseMiddleware, Pool, PoolName};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let endpoint = Endpoint::new(EndpointId::new("a")?, "http://127.0.0.1:1", None)?;
+/// let inventory = Inventory::from_endpoints([endpoint])?;
+/// let pool = Pool::builder(PoolName::new("vn")?, inventory).build().await?;
+/// let client = LeaseMiddleware::builder(pool).build()?.into_client();
+///
+/// let error = client.get("http://example.com/").send().await.unwrap_err();
+/// let error = reqwest_lease::Error::find_in(&error).unwrap();
+/// assert_eq!(error.kind(), reqwest_lease::Kind::ProxyUnreachable);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct LeaseMiddleware {
+    engine: Arc<Engine>,
+    /// What reqwest-middleware builds requests with; it reaches nothing.
+    closed: Client,
+}
+
+impl LeaseMiddleware {
+    /// Leases from this pool.
+    pub fn builder(pool: Pool) -> LeaseBuilder {
+        LeaseBuilder::new(pool)
+    }
+
+    pub(crate) fn new(engine: Arc<Engine>, closed: Client) -> Self {
+        Self { engine, closed }
+    }
+
+    /// A client with this middleware alone.
+    pub fn into_client(self) -> ClientWithMiddleware {
+        self.into_client_with(|builder| builder)
+    }
+
+    /// A client with the middlewares that `attach` adds before this one: retries, tracing.
+    ///
+    /// Each retry then takes a new lease and a new turn of the budget. The client underneath
+    /// reaches nothing, so a request that misses this middleware fails instead of going direct.
+    pub fn into_client_with(
+        self,
+        attach: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> ClientWithMiddleware {
+        attach(ClientBuilder::new(self.closed.clone())).with(self).build()
+    }
+}
+
+#[async_trait]
+impl Middleware for LeaseMiddleware {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        _: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        let defaults = LeaseOptions::default();
+        let options = extensions.get::<LeaseOptions>().unwrap_or(&defaults);
+        self.engine.execute(request, options, &Direct).await.map_err(|failure| match failure {
+            Failure::Lease(error) => reqwest_middleware::Error::middleware(Carrier::new(error)),
+            Failure::Exchange(error) => error.into(),
+        })
+    }
+}
+
+impl fmt::Debug for LeaseMiddleware {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseMiddleware").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,144 @@
+//! What a single request may ask for, and what it is told afterwards.
+
+use std::time::Duration;
+
+use crate::id::{EndpointId, Fence, PoolName};
+use crate::pool::HeldLease;
+
+/// Options of one request, given as an extension.
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_lease::LeaseOptions;
+///
+/// # fn example(client: reqwest_middleware::ClientWithMiddleware) {
+/// let request = client
+///     .get("https://example.com/large")
+///     .with_extension(LeaseOptions::new().ttl(Duration::from_secs(300)).renew(true));
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct LeaseOptions {
+    pub(crate) pool: Option<PoolName>,
+    pub(crate) held: Option<HeldLease>,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) max_wait: Option<Duration>,
+    pub(crate) attempts: Option<u32>,
+    pub(crate) renew: Option<bool>,
+}
+
+impl LeaseOptions {
+    /// The client's defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Leases from this pool. Default: the client's first.
+    pub fn pool(mut self, pool: PoolName) -> Self {
+        self.pool = Some(pool);
+        self
+    }
+
+    /// Goes through this held lease, whichever pool it is from. Failures are not tried again on
+    /// another endpoint.
+    pub fn held(mut self, held: &HeldLease) -> Self {
+        self.held = Some(held.clone());
+        self
+    }
+
+    /// Time from grant to deadline, at most the pool's largest. Default: the pool's.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Longest wait for budget and lease together, over all hops. Default: the pool's.
+    pub fn max_wait(mut self, wait: Duration) -> Self {
+        self.max_wait = Some(wait);
+        self
+    }
+
+    /// Most endpoints to try. Default: the client's; zero counts as one.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = Some(attempts);
+        self
+    }
+
+    /// Whether the lease is renewed while the exchange goes on. Default: the pool's.
+    pub fn renew(mut self, renew: bool) -> Self {
+        self.renew = Some(renew);
+        self
+    }
+}
+
+/// How a response came about; among the response's extensions.
+///
+/// ```no_run
+/// # async fn example(client: reqwest_middleware::ClientWithMiddleware) -> Result<(), Box<dyn std::error::Error>> {
+/// use reqwest_lease::LeaseInfo;
+///
+/// let response = client.get("https://example.com/").send().await?;
+/// if let Some(info) = response.extensions().get::<LeaseInfo>() {
+///     println!("through {} after {:?}", info.endpoint(), info.lease_wait());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct LeaseInfo {
+    pub(crate) endpoint: EndpointId,
+    pub(crate) pool: PoolName,
+    pub(crate) fence: Fence,
+    pub(crate) trip: Trip,
+}
+
+/// What a request has gone through so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trip {
+    pub(crate) lease_wait: Duration,
+    pub(crate) budget_wait: Duration,
+    pub(crate) hops: usize,
+    pub(crate) failed: Vec<EndpointId>,
+}
+
+impl LeaseInfo {
+    /// The endpoint that the response came through.
+    pub fn endpoint(&self) -> &EndpointId {
+        &self.endpoint
+    }
+
+    /// The pool it was leased from.
+    pub fn pool(&self) -> &PoolName {
+        &self.pool
+    }
+
+    /// The grant's number in the pool.
+    pub fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    /// Time spent waiting for leases, over all hops and attempts.
+    pub fn lease_wait(&self) -> Duration {
+        self.trip.lease_wait
+    }
+
+    /// Time spent waiting for budgets, over all hops.
+    pub fn budget_wait(&self) -> Duration {
+        self.trip.budget_wait
+    }
+
+    /// Redirects followed.
+    pub fn hops(&self) -> usize {
+        self.trip.hops
+    }
+
+    /// Endpoints tried, the last one included.
+    pub fn attempts(&self) -> usize {
+        self.trip.failed.len() + 1
+    }
+
+    /// Endpoints that were tried before and failed on their side.
+    pub fn failed(&self) -> &[EndpointId] {
+        &self.trip.failed
+    }
+}

@@ -1,0 +1,121 @@
+//! A request that can be sent again: on another endpoint, or along a redirect.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use reqwest::{Body, Request};
+use url::Url;
+
+/// The request as it stands at the present hop.
+pub(crate) struct Replay {
+    /// All but a streamed body.
+    request: Request,
+    stream: Option<Arc<Stream>>,
+}
+
+impl Replay {
+    pub(crate) fn new(mut request: Request) -> Self {
+        let stream = match request.body() {
+            Some(body) if body.as_bytes().is_none() => request.body_mut().take().map(Stream::new),
+            _ => None,
+        };
+        Self { request, stream }
+    }
+
+    pub(crate) fn url(&self) -> &Url {
+        self.request.url()
+    }
+
+    pub(crate) fn method(&self) -> &Method {
+        self.request.method()
+    }
+
+    pub(crate) fn headers_mut(&mut self) -> &mut HeaderMap {
+        self.request.headers_mut()
+    }
+
+    /// Whether the body, if any, can be sent (again): bytes always, a stream while nothing of
+    /// it was read.
+    pub(crate) fn can_send(&self) -> bool {
+        self.stream.as_ref().is_none_or(|stream| stream.is_untouched())
+    }
+
+    /// Whether the body can be sent along a redirect: a stream's first send may still be
+    /// reading it.
+    pub(crate) fn can_follow(&self) -> bool {
+        self.stream.is_none()
+    }
+
+    /// Moves to the next hop.
+    pub(crate) fn redirect(&mut self, url: Url, method: Method, keep_body: bool) {
+        *self.request.url_mut() = url;
+        *self.request.method_mut() = method;
+        if !keep_body {
+            *self.request.body_mut() = None;
+            self.stream = None;
+        }
+    }
+
+    /// A request to send now; `None` when a stream has been read.
+    pub(crate) fn request(&self) -> Option<Request> {
+        let mut request = self.request.try_clone()?;
+        if let Some(stream) = &self.stream {
+            if !stream.is_untouched() {
+                return None;
+            }
+            *request.body_mut() = Some(Body::wrap(Lent(stream.clone())));
+        }
+        Some(request)
+    }
+}
+
+/// A streamed body that survives the request it was lent to, as long as nobody read of it.
+struct Stream(Mutex<Inner>);
+
+struct Inner {
+    body: Body,
+    touched: bool,
+}
+
+impl Stream {
+    fn new(body: Body) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Inner { body, touched: false })))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_untouched(&self) -> bool {
+        !self.inner().touched
+    }
+}
+
+/// One loan of the stream.
+struct Lent(Arc<Stream>);
+
+impl HttpBody for Lent {
+    type Data = Bytes;
+    type Error = reqwest::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, reqwest::Error>>> {
+        let mut inner = self.0.inner();
+        inner.touched = true;
+        Pin::new(&mut inner.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.inner().body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.inner().body.size_hint()
+    }
+}

@@ -1,0 +1,83 @@
+//! What every store refuses before it changes anything.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::{
+    AcquireRequest, MAX_ASSIGNMENTS, MAX_BATCH, MAX_WEIGHT, Member, PoolConfig, ReleaseRequest,
+};
+use crate::error::{Error, Kind};
+use crate::id::PoolName;
+
+pub(crate) fn acquire(request: &AcquireRequest, config: &PoolConfig) -> Result<(), Error> {
+    let tokens = &request.tokens;
+    batch(tokens.len(), "an acquire", "tokens")?;
+    ttl(request.ttl, config)?;
+    if tokens.iter().enumerate().any(|(nth, token)| tokens[..nth].contains(token)) {
+        return Err(invalid("an acquire names a token twice"));
+    }
+    Ok(())
+}
+
+pub(crate) fn release(request: &ReleaseRequest) -> Result<(), Error> {
+    batch(request.releases.len(), "a release", "leases")
+}
+
+pub(crate) fn ttl(ttl: Duration, config: &PoolConfig) -> Result<(), Error> {
+    if ttl.is_zero() {
+        return Err(invalid("a ttl must be above zero"));
+    }
+    if ttl > config.largest_ttl {
+        let largest = config.largest_ttl;
+        return Err(invalid(format!("the ttl {ttl:?} is over the pool's largest, {largest:?}")));
+    }
+    Ok(())
+}
+
+pub(crate) fn config(config: &PoolConfig) -> Result<(), Error> {
+    let PoolConfig { largest_ttl, largest_lifetime, .. } = *config;
+    if largest_ttl.is_zero() {
+        return Err(invalid("a pool's largest ttl must be above zero"));
+    }
+    if largest_lifetime < largest_ttl {
+        return Err(invalid(format!(
+            "the largest lifetime {largest_lifetime:?} is below the largest ttl {largest_ttl:?}"
+        )));
+    }
+    Ok(())
+}
+
+pub(crate) fn members(members: &[Member]) -> Result<(), Error> {
+    let mut seen = HashSet::with_capacity(members.len());
+    for Member { endpoint, weight, assignments } in members {
+        if !(1..=MAX_WEIGHT).contains(weight) {
+            return Err(invalid(format!(
+                "endpoint {endpoint} has weight {weight}; weights go from 1 to {MAX_WEIGHT}"
+            )));
+        }
+        if assignments.is_some_and(|count| count > MAX_ASSIGNMENTS) {
+            return Err(invalid(format!(
+                "endpoint {endpoint} starts with more than {MAX_ASSIGNMENTS} assignments"
+            )));
+        }
+        if !seen.insert(endpoint) {
+            return Err(invalid(format!("endpoint {endpoint} is named twice")));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(Kind::InvalidCall, message)
+}
+
+pub(crate) fn uninitialised(pool: &PoolName) -> Error {
+    Error::new(Kind::PoolUninitialised, format!("pool {pool} has not been set up"))
+}
+
+fn batch(number: usize, call: &str, what: &str) -> Result<(), Error> {
+    if (1..=MAX_BATCH).contains(&number) {
+        return Ok(());
+    }
+    Err(invalid(format!("{call} has 1 to {MAX_BATCH} {what}, not {number}")))
+}
