@@ -77,7 +77,10 @@ mod tests {
 
     #[test]
     fn links_that_ask_not_to_be_followed_are_not() {
-        assert_eq!(found("<a href=x rel='noopener NoFollow'>x</a><a href=y rel=next>y</a>").len(), 1);
+        assert_eq!(
+            found("<a href=x rel='noopener NoFollow'>x</a><a href=y rel=next>y</a>").len(),
+            1
+        );
         assert!(found("<meta name=Robots content='index, nofollow'><a href=x>x</a>").is_empty());
     }
 

@@ -59,7 +59,9 @@ async fn crawl(
     report.summary(&crawler.pool.list().await?)?;
     crawler.pool.shutdown().await;
     if let Some((requests, direct)) = demo.map(Demo::requests) {
-        report.closing(format_args!("{requests} requests reached the site, {direct} of them direct"))?;
+        report.closing(format_args!(
+            "{requests} requests reached the site, {direct} of them direct"
+        ))?;
     }
     if tally.pages == 0 {
         return Err(tally.why_none().into());

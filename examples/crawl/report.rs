@@ -77,7 +77,8 @@ impl<W: Write> Report<W> {
     pub(crate) fn summary(&mut self, members: &[MemberState]) -> io::Result<()> {
         self.bar.finish_and_clear();
         self.members(members);
-        let state = |endpoint| members.iter().find(|member| member.endpoint == *endpoint);
+        let state =
+            |endpoint: &EndpointId| members.iter().find(|member| member.endpoint == *endpoint);
         let rows = self.endpoints.iter().map(|(endpoint, sum)| {
             let state = state(endpoint).map_or("gone", |member| word(member.state));
             sum.row(endpoint.as_str(), Some((sum.cooldowns, state)))
@@ -156,7 +157,7 @@ impl Sum {
     fn add(&mut self, bytes: u64, waited: Duration) {
         self.requests += 1;
         self.bytes += bytes;
-        self.waits += u64::from(!waited.is_zero());
+        self.waits += u64::from(waited >= Duration::from_millis(1));
         self.waited += waited;
     }
 

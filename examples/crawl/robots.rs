@@ -122,9 +122,7 @@ impl Rules {
         match self {
             Self::Everything => None,
             Self::Nothing(why) => Some(Objection::Unknown(why.clone())),
-            Self::Listed(robot) => {
-                (!robot.allowed(url.as_str())).then_some(Objection::Disallowed)
-            }
+            Self::Listed(robot) => (!robot.allowed(url.as_str())).then_some(Objection::Disallowed),
         }
     }
 
