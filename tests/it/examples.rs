@@ -6,27 +6,47 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use http::StatusCode;
+use serde_json::Value;
 use tempfile::TempDir;
+use tokio::process::Command;
 
 use crate::local::site::PAGES;
 use crate::support::origin::{Origin, text};
 use crate::support::tinyproxy::Tinyproxy;
 use crate::support::{direct_connections, eventually};
 
-/// Runs an example; the bound leaves time for building it.
+/// Builds an example unless it is there, and runs it.
 async fn run(example: &str, arguments: &[&str]) -> Output {
-    let run = tokio::process::Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--locked", "--example", example, "--"])
+    let run = Command::new(build(example).await)
         .args(arguments)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
         .envs(NOWHERE.map(|name| (name, "http://127.0.0.1:9")))
         .env("RUST_BACKTRACE", "0")
-        .env("CARGO_NET_OFFLINE", "true")
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
-    tokio::time::timeout(Duration::from_secs(600), run).await.expect("an end").unwrap()
+    tokio::time::timeout(RUNS_WITHIN, run).await.expect("an end in time").unwrap()
 }
+
+/// The path of an example, from what cargo says about the build.
+async fn build(example: &str) -> String {
+    let build = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--locked", "--message-format=json", "--example", example])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(BUILDS_WITHIN, build).await.expect("an end").unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let messages = stdout(&output);
+    let mut messages = messages.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    messages.find_map(|message| Some(message["executable"].as_str()?.to_owned())).unwrap()
+}
+
+/// The longest that an example may take, on a machine that does other things too.
+const RUNS_WITHIN: Duration = Duration::from_secs(60);
+
+/// The longest that cargo may take, when it builds all dependencies.
+const BUILDS_WITHIN: Duration = Duration::from_secs(900);
 
 /// Whoever goes by the environment gets nowhere.
 const NOWHERE: [&str; 3] = ["http_proxy", "https_proxy", "all_proxy"];
