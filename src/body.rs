@@ -84,6 +84,7 @@ impl Cell {
                 let Open { body, cargo, reader } = *open;
                 // The connection closes before the endpoint can be leased again.
                 drop(body);
+                drop(cargo.passage);
                 cargo.hold.finish(outcome.unwrap_or(cargo.outcome));
                 reader
             }

@@ -95,11 +95,14 @@ fn socks(error: &SocksError) -> Outcome {
 fn chain<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |error| {
-        match error.downcast_ref::<io::Error>().and_then(|error| error.get_ref()) {
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let error = next?;
+        next = match error.downcast_ref::<io::Error>().and_then(|error| error.get_ref()) {
             Some(inner) => Some(inner as &(dyn StdError + 'static)),
             None => error.source(),
-        }
+        };
+        Some(error)
     })
 }
 

@@ -71,10 +71,9 @@ impl Recipe {
             .connection_verbose(false)
             .connect_timeout(self.connect_timeout)
             .pool_max_idle_per_host(self.idle_connections);
-        self.tls
-            .apply(builder)
-            .build()
-            .map_err(|error| Error::new(Kind::Client, "building a client failed").with_source(error))
+        self.tls.apply(builder).build().map_err(|error| {
+            Error::new(Kind::Client, "building a client failed").with_source(error)
+        })
     }
 }
 

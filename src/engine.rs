@@ -183,9 +183,8 @@ fn take_userinfo(url: &mut Url) -> (String, Option<String>) {
     if url.username().is_empty() && url.password().is_none() {
         return (String::new(), None);
     }
-    let decode = |text: &str| {
-        percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
-    };
+    let decode =
+        |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
     let taken = (decode(url.username()), url.password().map(decode));
     // Both fail only for URLs without a host.
     let _ = url.set_username("");
@@ -265,18 +264,22 @@ impl<T: Transport> Journey<'_, T> {
             let hold = self.lease(None).await?;
             return Ok(Ticket { hold, passage });
         }
-        if let Some(hold) = left.hold {
-            match self.engine.budgets.try_pass(self.replay.url()) {
-                Some(passage) if hold.is_trusted() => return Ok(Ticket { hold, passage }),
-                _ => prefer = Some(hold.endpoint().id().clone()),
+        if let Some(mut hold) = left.hold {
+            if hold.is_trusted() {
+                if let Some(passage) = self.engine.budgets.try_pass(self.replay.url()) {
+                    hold.set_site(Site::of(self.replay.url()));
+                    return Ok(Ticket { hold, passage });
+                }
             }
+            prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
         }
         let mut turn = {
             let entered = Instant::now();
             let until = self.until(entered);
             let longest = until - entered;
-            let turn = self.engine.budgets.turn(self.replay.url(), longest);
+            let url = self.replay.url().clone();
+            let turn = self.engine.budgets.turn(&url, longest);
             self.budgeted(until, turn).await?
         };
         loop {

@@ -9,6 +9,7 @@ use crate::endpoint::Endpoint;
 use crate::id::Fence;
 use crate::outcome::Outcome;
 use crate::pool::{HeldLease, Lease, Pool};
+use crate::site::Site;
 
 /// The right to send through one endpoint.
 pub(crate) enum Hold {
@@ -47,6 +48,13 @@ impl Hold {
 
     pub(crate) fn is_trusted(&self) -> bool {
         self.trusted_until().is_none_or(|until| Instant::now() < until)
+    }
+
+    /// What a verdict on an own lease is about from now on.
+    pub(crate) fn set_site(&mut self, site: Option<Site>) {
+        if let Self::Own(lease) = self {
+            lease.set_site(site);
+        }
     }
 
     /// Ends the exchange: an own lease is given back, a lent one only learns of it.

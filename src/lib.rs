@@ -1,23 +1,67 @@
 //! Leased proxy endpoints for reqwest.
+//!
+//! A crawler adds one middleware to its client. Each request then waits for its site's
+//! [budget](Budgets), takes a lease on a proxy [endpoint](Endpoint) from a shared [pool](Pool),
+//! goes out through that endpoint and no other way, and gives the lease back according to what
+//! happened.
+//!
+//! | you want | look at |
+//! |---|---|
+//! | a client with the middleware | [`LeaseMiddleware`] |
+//! | the same for tower | [`LeaseLayer`], [`LeaseService`] |
+//! | endpoints from a file | [`Inventory`] |
+//! | rates for sites | [`Budgets`] |
+//! | several requests on one endpoint | [`Pool::hold`] |
+//! | to know what served a response | [`LeaseInfo`] |
+//! | a verdict of your own on outcomes | [`Judge`] |
+//! | a store of your own | [`LeaseStore`] |
+//!
+//! It is for permitted public pages. Budgets are per site and shared by all endpoints: a change
+//! of endpoint never gets around a site's limit.
 
+mod body;
 mod budget;
+mod builder;
+mod classify;
+mod clients;
 mod endpoint;
+mod engine;
 mod error;
+mod hold;
 mod id;
 mod inventory;
+mod middleware;
+mod options;
 mod outcome;
+mod pool;
+mod redirect;
+mod replay;
+#[cfg(feature = "retry")]
+mod retry;
 mod secret;
+mod service;
 mod site;
 mod store;
+mod targets;
+mod telemetry;
+mod tls;
 mod verdict;
 
 pub use budget::{Budget, Budgets, BudgetsBuilder, Explanation};
+pub use builder::LeaseBuilder;
 pub use endpoint::{Endpoint, InvalidEndpoint, Labels, Scheme};
 pub use error::{BoxError, Error, Kind};
 pub use id::{EndpointId, Fence, InvalidName, MAX_NAME_LENGTH, PoolName};
 pub use inventory::{Concern, Inventory, InventorySource, Reloaded, Snapshot, Warning};
+pub use middleware::LeaseMiddleware;
+pub use options::{LeaseInfo, LeaseOptions};
 pub use outcome::Outcome;
+pub use pool::{HeldLease, Pool, PoolBuilder};
+pub use redirect::Redirects;
+#[cfg(feature = "retry")]
+pub use retry::LeaseRetryStrategy;
 pub use secret::{Secret, Token};
+pub use service::{BoxFuture, LeaseLayer, LeaseService, Send, Sender};
 pub use site::Site;
 pub use store::{
     AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, Claim,
@@ -25,4 +69,6 @@ pub use store::{
     MemberState, MemoryStore, Mode, Order, Policy, PoolConfig, ReapReply, ReapRequest, Release,
     ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, StandingOrder, State, Status, Term,
 };
+pub use targets::Targets;
+pub use telemetry::Counts;
 pub use verdict::{DefaultJudge, Evidence, Judge, QuarantineCode, Strike, Verdict};

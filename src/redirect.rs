@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn methods_change_as_browsers_change_them() {
-        let changed = |method, status| hop(method, status, "/z").map(|hop| (hop.method, hop.keep_body));
+        let changed =
+            |method, status| hop(method, status, "/z").map(|hop| (hop.method, hop.keep_body));
         assert_eq!(changed(Method::POST, 301), Some((Method::GET, false)));
         assert_eq!(changed(Method::POST, 302), Some((Method::GET, false)));
         assert_eq!(changed(Method::PUT, 302), Some((Method::PUT, true)));
@@ -157,7 +158,8 @@ mod tests {
         assert_eq!(to("//b.test/"), "http://b.test/");
         assert_eq!(to("?r"), "http://a.test/x/y?r");
         assert!(hop(Method::GET, 302, "http://[bad").is_none());
-        let nowhere = next_hop(&url("http://a.test"), &Method::GET, StatusCode::FOUND, &HeaderMap::new());
+        let nowhere =
+            next_hop(&url("http://a.test"), &Method::GET, StatusCode::FOUND, &HeaderMap::new());
         assert_eq!(nowhere, None);
     }
 

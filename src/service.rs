@@ -139,10 +139,12 @@ where
     fn call(&mut self, request: Request) -> BoxFuture {
         let Self { engine, inner, options } = self.clone();
         Box::pin(async move {
-            engine.execute(request, &options, &Inner(inner)).await.map_err(|failure| match failure {
-                Failure::Lease(error) => error.into(),
-                Failure::Exchange(error) => error,
-            })
+            engine.execute(request, &options, &Inner(inner)).await.map_err(
+                |failure| match failure {
+                    Failure::Lease(error) => error.into(),
+                    Failure::Exchange(error) => error,
+                },
+            )
         })
     }
 }

@@ -159,9 +159,12 @@ mod tests {
         ] {
             assert!(is_special(&url(special)), "{special}");
         }
-        for public in
-            ["http://example.com/", "http://93.184.216.34/", "http://[2606:4700::1]/", "http://10.example/"]
-        {
+        for public in [
+            "http://example.com/",
+            "http://93.184.216.34/",
+            "http://[2606:4700::1]/",
+            "http://10.example/",
+        ] {
             assert!(!is_special(&url(public)), "{public}");
         }
     }

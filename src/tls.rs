@@ -35,9 +35,7 @@ mod with_rustls {
                 Ok(builder) => builder.with_no_client_auth(),
                 Err(error) => {
                     tracing::warn!(%error, "no system certificates: https targets will fail");
-                    builder()?
-                        .with_root_certificates(RootCertStore::empty())
-                        .with_no_client_auth()
+                    builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
                 }
             };
             Ok(Self::from_config(config))

@@ -73,7 +73,10 @@ impl<'a> Entry<'a> {
                 return self.endpoint(self.id.value.clone(), username);
             }
             let id = EndpointId::new(format!("{}_s{session}", self.id.value)).map_err(|why| {
-                Fault::new(self.id.at, format!("with the number of its session: {why}"))
+                Fault::new(
+                    self.id.at,
+                    format!("`id` is not valid with a session's number behind it: {why}"),
+                )
             })?;
             let username = username.map(|name| name.replace(SESSION, &session.to_string()));
             self.endpoint(id, username.as_deref())

@@ -157,6 +157,9 @@ impl Inventory {
     /// # Errors
     /// Those of the source; the old snapshot stays then.
     ///
+    /// # Panics
+    /// Outside a tokio runtime, when the source is TOML.
+    ///
     /// # Cancel safety
     /// Dropping the future leaves the old snapshot. Reloads at the same time run one by one.
     pub async fn reload(&self) -> Result<Reloaded, Error> {

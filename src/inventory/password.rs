@@ -95,13 +95,16 @@ impl Lookup {
 /// Far beyond any password.
 const MAX_PASSWORD_FILE: u64 = 64 * 1024;
 
+/// Longest name that a message repeats, in bytes.
+const MAX_SHOWN: usize = 255;
+
 /// The name of a variable, if it looks like one: a password may have been put in its place.
 struct Variable<'a>(&'a str);
 
 impl fmt::Display for Variable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_plain = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
-        match self.0.bytes().all(is_plain) {
+        match self.0.len() <= MAX_SHOWN && self.0.bytes().all(is_plain) {
             true => f.write_str(self.0),
             false => f.write_str("named here"),
         }
@@ -114,7 +117,7 @@ struct FileName<'a>(&'a str);
 impl fmt::Display for FileName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_plain = |c: char| c.is_alphanumeric() || " ._-/\\".contains(c);
-        match self.0.chars().all(is_plain) {
+        match self.0.len() <= MAX_SHOWN && self.0.chars().all(is_plain) {
             true => write!(f, "{:?}", self.0),
             false => f.write_str("named here"),
         }

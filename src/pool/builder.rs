@@ -13,9 +13,7 @@ use super::{Core, Pool, Settings, Shared, random_number};
 use crate::error::{Error, Kind};
 use crate::id::PoolName;
 use crate::inventory::Inventory;
-use crate::store::{
-    LeaseStore, MemoryStore, Mode, Order, Policy, PoolConfig, ReapRequest,
-};
+use crate::store::{LeaseStore, MemoryStore, Mode, Order, Policy, PoolConfig, ReapRequest};
 use crate::telemetry::Counters;
 use crate::verdict::{DefaultJudge, Judge};
 
@@ -170,7 +168,8 @@ impl PoolBuilder {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let refuse = |what: &str| Err(Error::new(Kind::Config, format!("pool {}: {what}", self.name)));
+        let refuse =
+            |what: &str| Err(Error::new(Kind::Config, format!("pool {}: {what}", self.name)));
         let settings = &self.settings;
         if settings.ttl.is_zero() {
             return refuse("ttl is zero");
@@ -184,8 +183,12 @@ impl PoolBuilder {
         if settings.poll_every.is_zero() {
             return refuse("poll_every is zero");
         }
-        let longest =
-            [settings.ttl, settings.expiry_cooldown, settings.max_wait, self.config.largest_lifetime];
+        let longest = [
+            settings.ttl,
+            settings.expiry_cooldown,
+            settings.max_wait,
+            self.config.largest_lifetime,
+        ];
         if longest.into_iter().any(|time| time > LONGEST) {
             return refuse("a time is over 365 days");
         }

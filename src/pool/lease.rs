@@ -132,7 +132,8 @@ impl Lease {
     pub(crate) fn keep_alive(&mut self) {
         let Some((trust, term)) = self.trust.clone().zip(self.grant.term) else { return };
         if self.renewal.is_none() {
-            let renewal = Renewal { pool: self.pool.clone(), token: term.token, ttl: self.ttl, trust };
+            let renewal =
+                Renewal { pool: self.pool.clone(), token: term.token, ttl: self.ttl, trust };
             self.renewal = Some(tokio::spawn(renewal.run()));
         }
     }
@@ -219,8 +220,13 @@ impl Renewal {
     async fn renew(&self) -> Result<RenewReply, crate::error::Error> {
         let shared = &self.pool.0;
         shared
+            .core
             .store
-            .renew(RenewRequest { pool: shared.core.name.clone(), token: self.token, ttl: self.ttl })
+            .renew(RenewRequest {
+                pool: shared.core.name.clone(),
+                token: self.token,
+                ttl: self.ttl,
+            })
             .await
     }
 

@@ -152,8 +152,12 @@ impl Pool {
     /// A dropped future leaves it unknown whether the order was carried out; orders can be
     /// repeated.
     pub async fn administer(&self, order: Order) -> Result<AdminReply, Error> {
-        let reply =
-            self.0.core.store.administer(AdminRequest { pool: self.0.core.name.clone(), order }).await;
+        let reply = self
+            .0
+            .core
+            .store
+            .administer(AdminRequest { pool: self.0.core.name.clone(), order })
+            .await;
         // What was enabled, added or resumed may be what somebody waits for.
         self.0.core.waiting.something_came_free();
         reply

@@ -1,7 +1,7 @@
 //! Giving leases back without anybody waiting for it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -54,10 +54,7 @@ impl Releaser {
     pub(super) fn new() -> (Self, Worker) {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let pending = Arc::new(Pending::default());
-        (
-            Self { queue: sender, pending: pending.clone() },
-            Worker { queue: receiver, pending },
-        )
+        (Self { queue: sender, pending: pending.clone() }, Worker { queue: receiver, pending })
     }
 
     /// Hands a release on; never blocks.

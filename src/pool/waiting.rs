@@ -63,7 +63,11 @@ impl Wants {
 enum Answer {
     Lease(Lease),
     /// Ask again after this time; `restricted` when others in the queue might be served.
-    Later { after: Option<Duration>, restricted: bool, why: Kind },
+    Later {
+        after: Option<Duration>,
+        restricted: bool,
+        why: Kind,
+    },
     /// The store's answer is lost: the same token must be asked with again.
     Unknown(Error),
 }

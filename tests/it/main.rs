@@ -4,5 +4,6 @@
 mod examples;
 #[path = "../../examples/local/mod.rs"]
 mod local;
+mod requests;
 mod rig;
 mod support;

@@ -57,7 +57,11 @@ fn ids_and_keys() {
         ("[[endpoint]]\nid = ''", "line 2, column 6", "must not be empty"),
         ("[[endpoint]]\nid = 7", "line 2, column 6", "`id` must be a string"),
         (&long, "line 2, column 6", "at most 64 bytes"),
-        (&long_session, "line 2, column 6", "number of its session"),
+        (
+            &long_session,
+            "line 2, column 6",
+            "a session's number behind it: a name has at most 64 bytes",
+        ),
         ("[[endpoint]]\nid = 'a'\n", "line 1, column 1", "endpoint 1 (a): `url` is missing"),
         ("[E]c4n4ry = 'c4n4ry!'", "line 4, column 1", "id, url, username, password, provider"),
         (
@@ -152,6 +156,16 @@ fn credentials() {
             "file named here does not exist",
         ),
         (
+            "[E]username = 'u'\npassword = { env = 'c4n4ry' }",
+            "line 5, column 20",
+            "variable named here is not set",
+        ),
+        (
+            "[E]username = 'u'\npassword = { file = 'h:1:u:c4n4ry' }",
+            "line 5, column 21",
+            "file named here does not exist",
+        ),
+        (
             "[E]username = 'u'\npassword = { file = 'no/such.secret' }",
             "line 5, column 21",
             "file \"no/such.secret\" does not exist",
@@ -220,8 +234,8 @@ fn more_endpoints_than_memory_should_hold_are_refused() {
             "[[endpoint]]\nid='g{nth}'\nurl='http://h:1'\nusername='{{session}}'\nsessions=10000\n"
         )
     };
-    let text: String = (0..11).map(entry).collect();
-    assert!(read(&text).unwrap_err().to_string().contains("at most 100000 endpoints"));
+    let text: String = (0..3).map(entry).collect();
+    assert!(read(&text).unwrap_err().to_string().contains("at most 20000 endpoints"));
 }
 
 #[test]

@@ -1,5 +1,10 @@
 //! What a reload keeps, changes and leaves alone.
 
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+
 use super::*;
 
 fn three(password: &str, last: &str) -> String {
@@ -98,4 +103,51 @@ async fn an_inventory_from_text_or_code_can_be_reloaded() {
     let code = Inventory::from_endpoints([endpoint]).unwrap();
     assert!(code.reload().await.unwrap().is_unchanged());
     assert_eq!(code.generation(), 1);
+}
+
+/// Gives version 1 at once, and each later version when it is let go.
+#[derive(Clone, Default)]
+struct Slow {
+    loads: Arc<AtomicU64>,
+    go: Arc<Notify>,
+}
+
+#[async_trait]
+impl InventorySource for Slow {
+    async fn load(&self) -> Result<Snapshot, Error> {
+        let version = self.loads.fetch_add(1, Ordering::Relaxed) + 1;
+        if version > 1 {
+            self.go.notified().await;
+        }
+        Snapshot::new([Endpoint::new(id("a"), "http://h:1", None).unwrap()], Some(version))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_reload_changes_nothing_and_blocks_no_other() {
+    let source = Slow::default();
+    let inventory = Inventory::open(source.clone()).await.unwrap();
+    let short = Duration::from_millis(1);
+    assert!(tokio::time::timeout(short, inventory.reload()).await.is_err());
+    assert_eq!((inventory.generation(), inventory.snapshot().version()), (1, Some(1)));
+    source.go.notify_one();
+    assert_eq!(inventory.reload().await.unwrap().version, Some(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_answer_never_replaces_a_newer_one() {
+    let source = Slow::default();
+    let inventory = Inventory::open(source.clone()).await.unwrap();
+    let reload = || {
+        let inventory = inventory.clone();
+        tokio::spawn(async move { inventory.reload().await.unwrap().version })
+    };
+    let (first, second) = (reload(), reload());
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(source.loads.load(Ordering::Relaxed), 2, "the second load waits for the first");
+    source.go.notify_one();
+    assert_eq!(first.await.unwrap(), Some(2));
+    source.go.notify_one();
+    assert_eq!(second.await.unwrap(), Some(3));
+    assert_eq!(inventory.snapshot().version(), Some(3));
 }

@@ -123,3 +123,34 @@ fn endpoints_made_in_code_are_checked_together() {
     assert_eq!(socks.warnings()[0].concern, Concern::Socks5ResolvesLocally);
     assert_eq!((socks.warnings()[0].line, socks.version()), (None, Some(3)));
 }
+
+/// What is logged on this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_warning_is_logged_once_for_all_endpoints_and_not_again() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let entry = |name: &str| {
+        format!("[[endpoint]]\nid='{name}'\nurl='http://h:1'\nusername='u'\npassword='c4n4ry!'\n")
+    };
+    let inventory = Inventory::from_toml(&(entry("a") + &entry("b") + &entry("c"))).unwrap();
+    inventory.reload().await.unwrap();
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert_eq!(text.matches("the password is written in the inventory").count(), 1, "{text}");
+    assert!(text.contains("others=2") && !text.contains("c4n4ry"), "{text}");
+}
