@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use http::StatusCode;
 use reqwest_lease::{Budgets, Pool};
 use reqwest_middleware::ClientWithMiddleware;
 use url::Url;
@@ -35,16 +36,33 @@ pub(crate) enum Turn {
     Barred(Objection),
 }
 
+impl From<Result<Fetched, Failure>> for Turn {
+    fn from(answer: Result<Fetched, Failure>) -> Self {
+        answer.map_or_else(Self::Failed, Self::Fetched)
+    }
+}
+
 /// How a crawl ended.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
+    /// Answers, whatever their status.
+    answers: usize,
     /// Pages that were fetched.
     pub(crate) pages: usize,
     /// Why the last page that was not fetched was not.
-    pub(crate) last_trouble: Option<String>,
+    last_trouble: Option<String>,
 }
 
 impl Tally {
+    fn answered(&mut self, status: StatusCode) {
+        self.answers += 1;
+        if status.is_success() {
+            self.pages += 1;
+        } else {
+            self.last_trouble = Some(format!("the answer was {status}"));
+        }
+    }
+
     /// Why there is no page at all.
     pub(crate) fn why_none(&self) -> String {
         let why = self.last_trouble.as_deref().unwrap_or("there was nothing to fetch");
@@ -67,12 +85,15 @@ impl Crawler {
         let mut tally = Tally::default();
         loop {
             while under_way.len() < self.concurrency
-                && tally.pages + under_way.len() < self.max_pages
+                && tally.answers + under_way.len() < self.max_pages
                 && let Some(job) = frontier.next()
             {
                 under_way.push(self.visit(job));
             }
             let Some((job, turn)) = under_way.next().await else { return Ok(tally) };
+            for (url, answer) in self.robots.news() {
+                report.page(&url, &answer.into(), frontier.len() + under_way.len())?;
+            }
             let url = job.url.clone();
             let turn = settle(job, turn, &mut frontier, &mut tally);
             report.page(&url, &turn, frontier.len() + under_way.len())?;
@@ -86,10 +107,8 @@ impl Crawler {
             return (job, Turn::Barred(objection));
         }
         tokio::time::sleep(job.pause).await;
-        match fetch(&self.client, &job.url, MAX_PAGE_BYTES).await {
-            Ok(fetched) => (job, Turn::Fetched(fetched)),
-            Err(failure) => (job, Turn::Failed(failure)),
-        }
+        let turn = fetch(&self.client, &job.url, MAX_PAGE_BYTES).await.into();
+        (job, turn)
     }
 
     async fn notice_trouble<W: Write>(&self, turn: &Turn, report: &mut Report<W>) {
@@ -103,7 +122,7 @@ impl Crawler {
 fn settle(job: Job, turn: Turn, frontier: &mut Frontier, tally: &mut Tally) -> Turn {
     match &turn {
         Turn::Fetched(fetched) => {
-            tally.pages += 1;
+            tally.answered(fetched.status);
             follow(&job, fetched, frontier);
         }
         Turn::Failed(failure) => {

@@ -36,6 +36,8 @@ pub(crate) struct Route {
     pub(crate) lease_wait: Duration,
     /// Time spent in waiting for the site's budget.
     pub(crate) budget_wait: Duration,
+    /// Redirects on the way.
+    pub(crate) hops: usize,
     /// Endpoints that failed on it before.
     pub(crate) failed: Vec<EndpointId>,
 }
@@ -106,6 +108,7 @@ impl From<&LeaseInfo> for Route {
             endpoint: info.endpoint().clone(),
             lease_wait: info.lease_wait(),
             budget_wait: info.budget_wait(),
+            hops: info.hops(),
             failed: info.failed().to_vec(),
         }
     }
@@ -174,7 +177,8 @@ impl fmt::Display for Failure {
     }
 }
 
-fn chain(error: &dyn StdError) -> String {
+/// An error and what it was caused by, in one line.
+pub(crate) fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(error) = next {

@@ -12,6 +12,7 @@ use url::Url;
 use crate::args::Args;
 use crate::crawl::Crawler;
 use crate::demo::Demo;
+use crate::fetch::chain;
 use crate::report::Report;
 use crate::robots::Robots;
 
@@ -25,6 +26,7 @@ mod links;
 mod local;
 mod report;
 mod robots;
+mod table;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -33,7 +35,7 @@ async fn main() -> ExitCode {
         // Whoever reads the output has seen enough of it.
         Err(error) if is_broken_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("crawl: {error}");
+            eprintln!("crawl: {}", chain(error.as_ref()));
             ExitCode::FAILURE
         }
     }
@@ -44,7 +46,11 @@ async fn run(args: Args) -> Result<(), BoxError> {
         let demo = Demo::start().await?;
         return crawl(&args, demo.inventory()?, vec![demo.front_page()?], Some(&demo)).await;
     };
-    crawl(&args, Inventory::from_file(file).await?, args.urls.clone(), None).await
+    let inventory = Inventory::from_file(file).await?;
+    for warning in inventory.snapshot().warnings() {
+        eprintln!("crawl: {warning}");
+    }
+    crawl(&args, inventory, args.urls.clone(), None).await
 }
 
 async fn crawl(

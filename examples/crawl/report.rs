@@ -12,6 +12,7 @@ use url::Url;
 use crate::crawl::Turn;
 use crate::fetch::{Failure, Fetched};
 use crate::robots::Objection;
+use crate::table::print;
 
 /// Prints pages as they come and keeps the sums.
 pub(crate) struct Report<W> {
@@ -101,9 +102,9 @@ impl<W: Write> Report<W> {
         match turn {
             Turn::Fetched(fetched) => {
                 let (bytes, route) = (fetched.body.len() as u64, &fetched.route);
-                self.sites.entry(site).or_default().add(bytes, route.budget_wait);
+                self.sites.entry(site).or_default().add(route.hops, bytes, route.budget_wait);
                 let sum = self.endpoints.entry(route.endpoint.clone()).or_default();
-                sum.add(bytes, route.lease_wait);
+                sum.add(route.hops, bytes, route.lease_wait);
                 self.blame(&route.failed);
             }
             Turn::Failed(failure) | Turn::PutBack(failure) => {
@@ -154,8 +155,8 @@ impl<W: Write> Report<W> {
 }
 
 impl Sum {
-    fn add(&mut self, bytes: u64, waited: Duration) {
-        self.requests += 1;
+    fn add(&mut self, hops: usize, bytes: u64, waited: Duration) {
+        self.requests += 1 + hops as u64;
         self.bytes += bytes;
         self.waits += u64::from(waited >= Duration::from_millis(1));
         self.waited += waited;
@@ -180,22 +181,6 @@ impl Sum {
 fn heads(first: &str, more: &[&str]) -> Vec<String> {
     let common = [first, "requests", "failures", "bytes", "waits", "waited"];
     common.iter().chain(more).map(|head| head.to_uppercase()).collect()
-}
-
-/// Prints the rows below a blank line, the first column to the left and the rest to the right.
-fn print(out: &mut impl Write, table: &[Vec<String>]) -> io::Result<()> {
-    let columns = table.first().map_or(0, Vec::len);
-    let width = |column: usize| table.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    writeln!(out)?;
-    for row in table {
-        write!(out, "{:<width$}", row[0], width = widths[0])?;
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            write!(out, "  {cell:>width$}")?;
-        }
-        writeln!(out)?;
-    }
-    Ok(())
 }
 
 fn word(state: State) -> &'static str {
@@ -230,14 +215,6 @@ impl fmt::Display for Seconds {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_table_is_aligned() {
-        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
-        let mut out = Vec::new();
-        print(&mut out, &[row(["A", "BB", "C"]), row(["long", "1", "100"])]).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "\nA     BB    C\nlong   1  100\n");
-    }
 
     #[test]
     fn times_are_padded_like_text() {

@@ -12,12 +12,13 @@ use texting_robots::Robot;
 use tokio::sync::OnceCell;
 use url::{Origin, Url};
 
-use crate::fetch::{Failure, fetch};
+use crate::fetch::{Failure, Fetched, fetch};
 
 /// The rules of every site met so far, each fetched once, before the site's first page.
 pub(crate) struct Robots {
     agent: String,
     known: Mutex<HashMap<Origin, Arc<OnceCell<Rules>>>>,
+    news: Mutex<Vec<(Url, Result<Fetched, Failure>)>>,
 }
 
 impl Robots {
@@ -25,7 +26,7 @@ impl Robots {
     pub(crate) fn new(user_agent: &str) -> Self {
         let product = user_agent.split(|c: char| !matches!(c, 'A'..='Z' | 'a'..='z' | '_' | '-'));
         let agent = product.into_iter().next().unwrap_or_default().to_owned();
-        Self { agent, known: Mutex::default() }
+        Self { agent, known: Mutex::default(), news: Mutex::default() }
     }
 
     /// Why this page may not be fetched; `None` when it may.
@@ -45,12 +46,19 @@ impl Robots {
         rules.objection(url)
     }
 
+    /// The files that were asked for since the last call, and what came of it.
+    pub(crate) fn news(&self) -> Vec<(Url, Result<Fetched, Failure>)> {
+        std::mem::take(&mut self.news.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     async fn learn(&self, client: &ClientWithMiddleware, budgets: &Budgets, url: &Url) -> Rules {
         let Ok(address) = url.join("/robots.txt") else { return Rules::Everything };
-        let rules = match ask(client, &address).await {
-            Ok((status, body)) => Rules::read(&self.agent, status, &body),
+        let answer = ask(client, &address).await;
+        let rules = match &answer {
+            Ok(fetched) => Rules::read(&self.agent, fetched.status, &fetched.body),
             Err(failure) => Rules::Nothing(failure.to_string()),
         };
+        self.news.lock().unwrap_or_else(PoisonError::into_inner).push((address, answer));
         if let (Some(delay), Some(site)) = (rules.delay(), Site::of(url)) {
             budgets.slow(&site, delay, KEPT_FOR);
         }
@@ -84,16 +92,12 @@ const MAX_BYTES: usize = 512 * 1024;
 
 const TRIES: usize = 3;
 
-async fn ask(
-    client: &ClientWithMiddleware,
-    address: &Url,
-) -> Result<(StatusCode, Vec<u8>), Failure> {
+async fn ask(client: &ClientWithMiddleware, address: &Url) -> Result<Fetched, Failure> {
     let mut tries = 1;
     loop {
         match fetch(client, address, MAX_BYTES).await {
-            Ok(fetched) => return Ok((fetched.status, fetched.body)),
             Err(failure) if failure.transient && tries < TRIES => tries += 1,
-            Err(failure) => return Err(failure),
+            answer => return answer,
         }
     }
 }
