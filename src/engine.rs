@@ -137,6 +137,16 @@ impl Engine {
         journey.run().await
     }
 
+    /// Builds the clients of all endpoints.
+    pub(crate) fn warm_up(&self) -> Result<(), Error> {
+        for (pool, clients) in &self.pools {
+            for endpoint in pool.inventory().snapshot().iter() {
+                clients.of(endpoint)?;
+            }
+        }
+        Ok(())
+    }
+
     fn pool(&self, options: &LeaseOptions) -> Result<(&Pool, &Clients), Error> {
         let name = match (&options.held, &options.pool) {
             (Some(held), _) => Some(held.pool().name()),

@@ -85,6 +85,12 @@ impl Queue {
         self.schedule().is_fresh(now)
     }
 
+    /// How many are in the queue, and whether being the head is free.
+    #[cfg(test)]
+    pub(super) fn idle(&self) -> (usize, usize) {
+        (self.waiting.load(Ordering::Relaxed), self.head.available_permits())
+    }
+
     pub(super) fn schedule(&self) -> MutexGuard<'_, Schedule> {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,8 @@
 //! Where leases are kept: the trait that stores implement.
 
 pub(crate) mod check;
+#[cfg(any(test, feature = "test-util"))]
+pub mod conformance;
 mod memory;
 mod request;
 

@@ -1,6 +1,7 @@
 //! The integration tests: real proxies and recording origins, all on loopback.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod cancel;
 mod examples;
 #[path = "../../examples/local/mod.rs"]
 mod local;

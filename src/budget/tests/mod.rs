@@ -81,11 +81,12 @@ impl Starts {
         worst
     }
 
-    /// The share of the rate that was used between the first and the last start.
-    fn used(&self, interval: Duration) -> f64 {
+    /// The share of the rate that was used between the first and the last start, beside the
+    /// burst that was stored up before.
+    fn used(&self, interval: Duration, burst: usize) -> f64 {
         let times = self.times();
         let span = times[times.len() - 1] - times[0];
-        (times.len() - 1) as f64 * interval.as_secs_f64() / span.as_secs_f64()
+        (times.len() - burst) as f64 * interval.as_secs_f64() / span.as_secs_f64()
     }
 }
 
