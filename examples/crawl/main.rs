@@ -62,8 +62,8 @@ async fn crawl(
     let crawler = crawler(args, inventory).await?;
     let mut report = Report::new(io::stdout(), &crawler.pool.list().await?)?;
     let tally = crawler.run(seeds, &mut report).await?;
-    report.summary(&crawler.pool.list().await?)?;
     crawler.pool.shutdown().await;
+    report.summary(&crawler.pool.list().await?)?;
     if let Some((requests, direct)) = demo.map(Demo::requests) {
         report.closing(format_args!(
             "{requests} requests reached the site, {direct} of them direct"

@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 use tokio::process::Command;
 
 use crate::local::site::PAGES;
@@ -161,8 +162,10 @@ const PAGES_OF_DOCUTILS: &str = "/usr/share/doc/docutils-doc";
 #[tokio::test]
 async fn crawl_without_a_reachable_proxy_fetches_nothing_and_says_why() {
     let origin = Origin::http(|_| text(StatusCode::OK, "hello")).await;
-    // Nobody listens on a port that a dead listener had.
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // A port that is taken, so that nobody else gets it, and not listened on.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = taken.local_addr().unwrap();
     let (_directory, file) =
         inventory(&format!("[[endpoint]]\nid = \"gone\"\nurl = \"http://{closed}\"\n"));
     let output = run("crawl", &["--inventory", printed(&file), &origin.url("/")]).await;
