@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpSocket;
 use tokio::process::Command;
 
@@ -190,6 +191,23 @@ async fn crawl_with_a_wrong_password_fetches_nothing_and_keeps_it_to_itself() {
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
     assert!(!stderr(&output).contains("wr0ng") && !stdout(&output).contains("wr0ng"));
     assert!(origin.visits().is_empty());
+}
+
+#[tokio::test]
+async fn crawl_ends_well_when_its_reader_has_seen_enough() {
+    let mut crawl = Command::new(build("crawl").await)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut first = [0; 6];
+    crawl.stdout.take().unwrap().read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"STATUS");
+    let output = tokio::time::timeout(RUNS_WITHIN, crawl.wait_with_output()).await;
+    let output = output.expect("an end in time").unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
 }
 
 #[tokio::test]
