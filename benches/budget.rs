@@ -1,7 +1,10 @@
 //! An uncontended turn through a site's budget, beside governor's own checks.
 //!
-//! `cargo bench --bench budget --features test-util`; on Linux it first tells the memory a site
-//! takes.
+//! `cargo bench --bench budget --features test-util`; on Linux it first tells how much memory a
+//! site takes.
+
+// What cannot be set up cannot be measured.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
 use std::hint::black_box;

@@ -2,14 +2,17 @@
 
 use std::future::Future;
 use std::mem;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use futures_util::poll;
 use http::HeaderValue;
 use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
 use reqwest::{Client, Request, Response};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout};
 use url::Url;
 
 use crate::body::{self, Cargo};
@@ -284,17 +287,11 @@ impl<T: Transport> Journey<'_, T> {
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
         }
-        let mut turn = {
-            let entered = Instant::now();
-            let until = self.until(entered);
-            let longest = until - entered;
-            let url = self.replay.url().clone();
-            let turn = self.engine.budgets.turn(&url, longest);
-            self.budgeted(until, turn).await?
-        };
+        let url = self.replay.url().clone();
+        let budgets = self.engine.budgets.clone();
+        let mut turn = self.budgeted(budgets.turn(&url, self.patience())).await?;
         loop {
-            let until = self.until(Instant::now());
-            self.budgeted(until, turn.slot()).await?;
+            self.budgeted(turn.slot()).await?;
             let hold = self.lease(prefer.clone()).await?;
             // A slot that went stale meanwhile is charged anew, which needs no wait.
             if turn.try_slot() {
@@ -307,12 +304,9 @@ impl<T: Transport> Journey<'_, T> {
     /// Waits for a step of the budget, and counts the time.
     async fn budgeted<O>(
         &mut self,
-        until: Instant,
         step: impl Future<Output = Result<O, Error>>,
     ) -> Result<O, Error> {
-        let started = Instant::now();
-        let done = timeout_at(until, step).await;
-        let waited = started.elapsed();
+        let (done, waited) = timed(timeout(self.patience(), step)).await;
         self.trip.budget_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
         done.unwrap_or_else(|_| {
@@ -327,13 +321,13 @@ impl<T: Transport> Journey<'_, T> {
             return Ok(Hold::Lent(held.clone()));
         }
         let settings = self.pool.settings();
-        let mut wants = Wants::new(self.options.ttl.unwrap_or(settings.ttl));
-        wants.site = Site::of(self.replay.url());
-        wants.exclude.clone_from(&self.trip.failed);
-        wants.prefer = prefer;
-        let started = Instant::now();
-        let leased = self.pool.lease(&wants, self.until(started)).await;
-        let waited = started.elapsed();
+        let wants = Wants {
+            ttl: self.options.ttl.unwrap_or(settings.ttl),
+            site: Site::of(self.replay.url()),
+            exclude: self.trip.failed.clone(),
+            prefer,
+        };
+        let (leased, waited) = timed(self.pool.lease(wants, self.patience())).await;
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
         let mut lease = leased.map_err(|error| self.or_timed_out(error))?;
@@ -343,10 +337,13 @@ impl<T: Transport> Journey<'_, T> {
         Ok(Hold::Own(lease))
     }
 
-    /// When the present wait must end.
-    fn until(&self, now: Instant) -> Instant {
-        let patience = now + self.patience.min(LONGEST_WAIT);
-        self.deadline.map_or(patience, |deadline| deadline.max(now).min(patience))
+    /// How long the next wait may be.
+    fn patience(&self) -> Duration {
+        let patience = self.patience.min(LONGEST_WAIT);
+        match self.deadline {
+            Some(deadline) => patience.min(deadline.saturating_duration_since(Instant::now())),
+            None => patience,
+        }
     }
 
     /// Tells a wait that the caller's own timeout ended from one that was too long.
@@ -499,6 +496,16 @@ impl<T: Transport> Journey<'_, T> {
         self.replay.redirect(hop.url, hop.method, hop.keep_body);
         Ok(())
     }
+}
+
+/// Runs a step and says how long it waited; most need no wait, and then no clock.
+async fn timed<F: Future>(step: F) -> (F::Output, Duration) {
+    let mut step = pin!(step);
+    if let Poll::Ready(output) = poll!(&mut step) {
+        return (output, Duration::ZERO);
+    }
+    let started = Instant::now();
+    (step.await, started.elapsed())
 }
 
 /// Keeps sums of instants representable.

@@ -70,6 +70,7 @@ pub use store::{
     Grant, LeaseStore, ListRequest, MAX_ASSIGNMENTS, MAX_BATCH, MAX_SWEEP, MAX_WEIGHT, Member,
     MemberState, MemoryStore, Mode, Order, Policy, PoolConfig, ReapReply, ReapRequest, Release,
     ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, StandingOrder, State, Status, Term,
+    Violation, violations,
 };
 pub use targets::Targets;
 pub use telemetry::Counts;

@@ -18,7 +18,7 @@ use crate::site::Site;
 /// Makes [`Budgets`]; the order of the calls does not matter.
 ///
 /// - default budget: none, sites without a rule are not limited
-/// - most sites: 100,000, some 40 MB at most
+/// - most sites: 100,000, some 35 MB
 #[derive(Clone)]
 #[must_use]
 pub struct BudgetsBuilder {

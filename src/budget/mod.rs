@@ -40,8 +40,10 @@ use sites::Sites;
 /// that goes out is charged to its own site, each redirect hop too. Waiting is first in, first
 /// out, and a wait that would be too long fails at once.
 ///
-/// Slots are exact; a request starts as much later than its slot as the timer wakes it late
-/// (1 ms in tokio) or as it waits for a lease, at most one interval and never over a second.
+/// Slots are exact; a request starts later than its slot when the timer wakes it late, and when
+/// it waits for a lease, for which a slot is kept one interval and at most a second. So a site
+/// sees one request more than its burst at worst, and of sites faster than 200 a second as many
+/// as fall into 5 ms.
 ///
 /// ```
 /// use std::time::Duration;
@@ -200,7 +202,7 @@ impl fmt::Debug for Budgets {
     }
 }
 
-/// More hosts than one process crawls at a time, in some 40 MB.
+/// More hosts than one process crawls at a time, in some 35 MB.
 const DEFAULT_MAX_SITES: usize = 100_000;
 
 #[cfg(test)]

@@ -84,6 +84,11 @@ impl Schedule {
         self.not_before(if late { joined.max(self.last).min(now) } else { now })
     }
 
+    /// Whether a slot is due by `now`, as far as this process knows.
+    pub(super) fn is_due(&self, now: At) -> bool {
+        self.full_at.before(self.pace.tolerance()) <= now
+    }
+
     /// How long a slot may be kept for a lease: one interval, at most a second.
     pub(super) fn grace(&self) -> Duration {
         const LONGEST: Duration = Duration::from_secs(1);

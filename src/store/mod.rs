@@ -3,11 +3,13 @@
 pub(crate) mod check;
 #[cfg(any(test, feature = "test-util"))]
 pub mod conformance;
+mod invariants;
 mod memory;
 mod request;
 
 use async_trait::async_trait;
 
+pub use invariants::{Violation, violations};
 pub use memory::MemoryStore;
 pub use request::*;
 

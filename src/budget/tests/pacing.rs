@@ -261,3 +261,22 @@ async fn whatever_is_dropped_at_any_moment_nothing_is_left_behind() {
         assert!(budgets.try_pass(&example()).is_some());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_is_kept_for_later_is_not_taken_early() {
+    let budgets = only(Budget::per_second(1));
+    pass(&budgets, &example()).await;
+    assert!(timeout(ms(10), turn_with_slot(&budgets, &example())).await.is_err());
+    assert!(budgets.try_pass(&example()).is_none());
+    advance(ms(1_000)).await;
+    assert!(budgets.try_pass(&example()).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn lateness_is_forgiven_only_to_those_who_waited() {
+    let budgets = only(Budget::per_second(5_000));
+    pass(&budgets, &example()).await;
+    advance(ms(4)).await;
+    assert!(budgets.try_pass(&example()).is_some());
+    assert!(budgets.try_pass(&example()).is_none());
+}

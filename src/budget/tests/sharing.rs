@@ -140,7 +140,51 @@ async fn slowing_a_host_slows_its_ports() {
     budgets.slow(&Site::parse("example.com").unwrap(), ms(1_000), PATIENT);
     for at in ["http://example.com:8080", "http://example.com"] {
         pass(&budgets, &url(at)).await;
+        advance(ms(900)).await;
         assert!(budgets.try_pass(&url(at)).is_none(), "{at}");
     }
     assert!(budgets.try_pass(&url("http://other.test")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_delay_counts_from_the_start_and_not_from_its_slot() {
+    let site = Site::parse("example.com").unwrap();
+    for slowed_before in [true, false] {
+        let budgets = only(Budget::per_second(1));
+        if slowed_before {
+            budgets.slow(&site, ms(2_000), PATIENT);
+        }
+        let turn = turn_with_slot(&budgets, &example()).await;
+        advance(ms(900)).await;
+        drop(turn.spend());
+        if !slowed_before {
+            budgets.slow(&site, ms(2_000), PATIENT);
+        }
+        let began = Instant::now();
+        pass(&budgets, &example()).await;
+        assert!(began.elapsed() >= ms(2_000), "{:?}", began.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_site_without_a_limit_needs_no_queue_once_slowing_has_ended() {
+    let budgets = Budgets::unlimited();
+    budgets.slow(&Site::parse("example.com").unwrap(), ms(100), ms(1_000));
+    advance(ms(1_001)).await;
+    let held = turn_with_slot(&budgets, &example()).await;
+    assert!(budgets.try_pass(&example()).is_some());
+    drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_delay_beyond_its_end() {
+    let budgets = only(Budget::per_second(10));
+    budgets.slow(&Site::parse("example.com").unwrap(), ms(10_000), ms(3_000));
+    pass(&budgets, &example()).await;
+    let refused = budgets.turn(&example(), Duration::ZERO).await.err().unwrap();
+    assert_eq!(refused.retry_after(), Some(ms(3_000)));
+    assert!(budgets.try_pass(&example()).is_none());
+    let began = Instant::now();
+    pass(&budgets, &example()).await;
+    assert!(began.elapsed() <= ms(3_001), "{:?}", began.elapsed());
 }

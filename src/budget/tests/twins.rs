@@ -45,7 +45,7 @@ async fn without_the_queue_owning_slots_cancelled_waits_cost_the_rate() {
                 starts.note(who);
                 drop(turn.spend());
             }
-            Err(_) => queue(&budgets).schedule().forget_kept(),
+            Err(_) => queue(&budgets).state().schedule.forget_kept(),
         }
     }
     assert!(starts.used(ms(2), 1) < 0.8, "{}", starts.used(ms(2), 1));
@@ -105,7 +105,7 @@ async fn without_the_queue_length_the_wait_is_foretold_too_short() {
     let (queue, began) = (queue(&budgets), Instant::now());
     let now = queue.now();
     let (alone, honest) = {
-        let schedule = queue.schedule();
+        let schedule = &queue.state().schedule;
         (schedule.forecast(now, 0).since(now), schedule.forecast(now, 10).since(now))
     };
     pass(&budgets, &example()).await;
@@ -124,8 +124,11 @@ async fn without_looking_again_a_sleeping_head_misses_that_its_site_was_slowed()
     assert!(asleep.is_err());
     let queue = queue(&budgets);
     let now = queue.now();
-    let slot = queue.schedule().forecast(now, 0);
+    let slot = queue.state().schedule.forecast(now, 0);
     budgets.slow(&Site::parse("example.com").unwrap(), ms(3_000), PATIENT);
     assert!(slot.since(now) <= ms(90), "the slot that it sleeps to");
-    assert!(queue.schedule().keep(slot).since(now) >= ms(2_980), "what it sees after looking");
+    assert!(
+        queue.state().schedule.keep(slot).since(now) >= ms(2_980),
+        "what it sees after looking"
+    );
 }

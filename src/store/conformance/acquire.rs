@@ -1,10 +1,16 @@
 //! Grants.
 
+use std::time::Duration;
+
+use async_trait::async_trait;
+
 use super::Fixture;
 use super::scene::*;
-use crate::id::EndpointId;
+use crate::id::{EndpointId, PoolName};
 use crate::secret::Token;
-use crate::store::{AcquireReply, Grant, MAX_BATCH, Order, PoolConfig, State};
+use crate::store::{
+    AcquireReply, Grant, LeaseStore, MAX_BATCH, Order, PoolConfig, ReleaseReply, State,
+};
 use crate::verdict::Verdict;
 
 /// A grant names an endpoint of the pool, its token and the time left.
@@ -183,7 +189,7 @@ pub async fn pools_share_nothing(fixture: &dyn Fixture) {
     second.return_clean(&foreign).await;
     foreign.term = grant.term;
     let reply = second.release(&foreign, Verdict::default()).await;
-    assert_eq!(reply, crate::store::ReleaseReply::NotOwner);
+    assert_eq!(reply, ReleaseReply::NotOwner);
     assert_eq!(scene.status().await.leased, 1);
     assert_eq!(second.status().await.ready, 1);
 }
@@ -194,18 +200,18 @@ struct Other<'a> {
     name: String,
 }
 
-#[async_trait::async_trait]
+#[async_trait]
 impl Fixture for Other<'_> {
-    fn store(&self) -> &dyn crate::store::LeaseStore {
+    fn store(&self) -> &dyn LeaseStore {
         self.fixture.store()
     }
 
-    async fn advance(&self, by: std::time::Duration) {
+    async fn advance(&self, by: Duration) {
         self.fixture.advance(by).await;
     }
 
-    fn pool(&self) -> crate::id::PoolName {
-        crate::id::PoolName::new(&self.name).unwrap()
+    fn pool(&self) -> PoolName {
+        PoolName::new(&self.name).unwrap()
     }
 }
 

@@ -5,10 +5,12 @@ use std::time::Duration;
 use super::Fixture;
 use super::scene::*;
 use crate::error::{Error, Kind};
+use crate::id::PoolName;
 use crate::secret::Token;
 use crate::store::{
-    AcquireRequest, AdminRequest, CancelRequest, ListRequest, MAX_ASSIGNMENTS, MAX_BATCH,
-    MAX_WEIGHT, Member, Order, PoolConfig, ReapRequest, Release, ReleaseRequest, RenewRequest,
+    AcquireRequest, AdminReply, AdminRequest, CancelRequest, Claim, ListRequest, MAX_ASSIGNMENTS,
+    MAX_BATCH, MAX_WEIGHT, Member, Order, PoolConfig, ReapRequest, Release, ReleaseRequest,
+    RenewRequest,
 };
 use crate::verdict::{QuarantineCode, Verdict};
 
@@ -16,11 +18,7 @@ use crate::verdict::{QuarantineCode, Verdict};
 pub async fn an_unknown_pool_is_not_an_empty_one(fixture: &dyn Fixture) {
     let (store, pool) = (fixture.store(), fixture.pool());
     let token = Token::random();
-    let release = Release {
-        claim: crate::store::Claim::Lease(token),
-        verdict: Verdict::default(),
-        site: None,
-    };
+    let release = Release { claim: Claim::Lease(token), verdict: Verdict::default(), site: None };
     let order = Order::Add { members: numbered(1), random: 0 };
     let named = || pool.clone();
     let list = ListRequest { pool: named(), after: None, limit: 1 };
@@ -164,9 +162,9 @@ pub async fn a_refusal_does_not_repeat_a_token(fixture: &dyn Fixture) {
 struct Fresh<'a>(&'a dyn Fixture);
 
 impl Fresh<'_> {
-    async fn administer(&self, order: Order) -> Result<crate::store::AdminReply, Error> {
+    async fn administer(&self, order: Order) -> Result<AdminReply, Error> {
         let name = format!("{}-fresh", self.0.pool());
-        let pool = crate::id::PoolName::new(name).unwrap();
+        let pool = PoolName::new(name).unwrap();
         self.0.store().administer(AdminRequest { pool, order }).await
     }
 }

@@ -39,7 +39,6 @@ mod acquire;
 mod calls;
 mod cancel;
 mod expiry;
-mod invariants;
 mod orders;
 mod policies;
 mod release;
@@ -49,6 +48,8 @@ mod roster;
 mod scene;
 mod shared;
 mod shuns;
+#[cfg(test)]
+mod twins;
 
 use std::time::Duration;
 
@@ -58,7 +59,6 @@ pub use acquire::*;
 pub use calls::*;
 pub use cancel::*;
 pub use expiry::*;
-pub use invariants::{Violation, violations};
 pub use orders::*;
 pub use policies::*;
 pub use release::*;

@@ -72,14 +72,15 @@ pub async fn ties_go_by_id(fixture: &dyn Fixture) {
 /// Failed and unfinished assignments count too.
 pub async fn every_assignment_counts(fixture: &dyn Fixture) {
     let scene = Scene::ranked(fixture, Policy::LeastAssigned, numbered(2)).await;
-    let first = scene.grant().await;
+    let (first, second) = (scene.grant().await, scene.grant().await);
+    scene.cancel(token(&second), MINUTE).await;
     scene.cancel(token(&first), MINUTE).await;
-    let second = scene.grant().await;
-    assert_ne!(first.endpoint, second.endpoint);
-    scene.pass(TTL + MINUTE).await;
-    let counts: Vec<_> = scene.list().await.iter().map(|member| member.assignments).collect();
-    assert_eq!(counts, [1, 1]);
     assert_eq!(scene.grant().await.endpoint, id("e0"));
+    scene.pass(TTL + MINUTE).await;
+    let next = [scene.grant().await, scene.grant().await];
+    assert_eq!(next.map(|grant| grant.endpoint), ["e1", "e0"].map(id));
+    let counts: Vec<_> = scene.list().await.iter().map(|member| member.assignments).collect();
+    assert_eq!(counts, [3, 2]);
 }
 
 /// Uneven weights stay within one assignment of the ideal at every step, and are exact at each

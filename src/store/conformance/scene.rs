@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use super::{Fixture, violations};
+use super::Fixture;
 use crate::error::{Error, Kind};
 use crate::id::EndpointId;
 use crate::secret::Token;
 use crate::site::Site;
 use crate::store::{
-    AcquireReply, AcquireRequest, AdminRequest, CancelReply, CancelRequest, Grant, LeaseStore,
-    ListRequest, Member, MemberState, Mode, Order, Policy, PoolConfig, ReapReply, ReapRequest,
-    Release, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status,
+    AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, Grant,
+    LeaseStore, ListRequest, Member, MemberState, Mode, Order, Policy, PoolConfig, ReapReply,
+    ReapRequest, Release, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status,
+    violations,
 };
 use crate::verdict::Verdict;
 
@@ -133,7 +134,7 @@ impl<'a> Scene<'a> {
         self.try_order(order).await.expect("an order that is allowed").changed
     }
 
-    pub(super) async fn try_order(&self, order: Order) -> Result<crate::store::AdminReply, Error> {
+    pub(super) async fn try_order(&self, order: Order) -> Result<AdminReply, Error> {
         self.store().administer(AdminRequest { pool: self.fixture.pool(), order }).await
     }
 
@@ -163,7 +164,7 @@ impl<'a> Scene<'a> {
 
     /// The pool contradicts itself nowhere.
     pub(super) async fn check(&self) {
-        let found = violations(self.store(), &self.fixture.pool()).await;
+        let found = violations(self.store(), &self.fixture.pool()).await.expect("a look");
         assert!(found.is_empty(), "{found:?}");
     }
 }

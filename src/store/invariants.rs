@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::error::Error;
 use crate::id::PoolName;
 use crate::store::{LeaseStore, ListRequest, MemberState, Mode, StandingOrder, State, Status};
 
@@ -18,28 +19,28 @@ impl fmt::Display for Violation {
 /// Finds contradictions between a pool's list and its status. It is meant for a pool that
 /// nobody else is using; time may go on.
 ///
-/// # Panics
-/// When the store fails.
-pub async fn violations(store: &dyn LeaseStore, pool: &PoolName) -> Vec<Violation> {
-    let members = all(store, pool).await;
-    let status = store.status(pool).await.expect("a status");
+/// # Errors
+/// As [`LeaseStore::list`] and [`LeaseStore::status`].
+pub async fn violations(store: &dyn LeaseStore, pool: &PoolName) -> Result<Vec<Violation>, Error> {
+    let members = all(store, pool).await?;
+    let status = store.status(pool).await?;
     let mut found: Vec<_> =
         members.iter().filter_map(|member| contradiction(member, &status)).collect();
     found.extend(out_of_order(&members));
     found.extend(miscounted(&members, &status));
-    found
+    Ok(found)
 }
 
-async fn all(store: &dyn LeaseStore, pool: &PoolName) -> Vec<MemberState> {
+async fn all(store: &dyn LeaseStore, pool: &PoolName) -> Result<Vec<MemberState>, Error> {
     let mut members: Vec<MemberState> = Vec::new();
     loop {
         let after = members.last().map(|member| member.endpoint.clone());
         let request = ListRequest { pool: pool.clone(), after, limit: PAGE };
-        let page = store.list(request).await.expect("a list");
+        let page = store.list(request).await?;
         let last = page.len() < PAGE;
         members.extend(page);
         if last {
-            return members;
+            return Ok(members);
         }
     }
 }
