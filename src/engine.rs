@@ -1,6 +1,6 @@
 //! One request: budget, lease, endpoint, exchange, verdict.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::mem;
 use std::pin::pin;
 use std::task::Poll;
@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use futures_util::poll;
 use http::HeaderValue;
 use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
 use reqwest::{Client, Request, Response};
@@ -119,7 +118,7 @@ impl Engine {
         transport: &T,
     ) -> Result<Response, Failure<T::Error>> {
         let entered = Instant::now();
-        let request = admissible(request)?;
+        let (request, site) = admissible(request)?;
         if !self.targets.allows(request.url()) {
             return Err(target_refused().into());
         }
@@ -133,6 +132,7 @@ impl Engine {
             clients,
             options,
             replay: Replay::new(request),
+            site,
             deadline: timeout.map(|timeout| entered + timeout),
             patience: options.max_wait.unwrap_or(settings.max_wait),
             trip: Trip::default(),
@@ -167,7 +167,7 @@ impl Engine {
 }
 
 /// Refuses what cannot go through a proxy, and takes credentials out of the URL.
-fn admissible(mut request: Request) -> Result<Request, Error> {
+fn admissible(mut request: Request) -> Result<(Request, Site), Error> {
     let refuse = |why| Err(Error::new(Kind::UnsupportedRequest, why));
     if request.version() == http::Version::HTTP_3 {
         return refuse("HTTP/3 does not go through a proxy");
@@ -175,9 +175,9 @@ fn admissible(mut request: Request) -> Result<Request, Error> {
     if !matches!(request.url().scheme(), "http" | "https") {
         return refuse("only http and https URLs go through a proxy");
     }
-    if Site::of(request.url()).is_none() {
+    let Some(site) = Site::of(request.url()) else {
         return refuse("the URL's host is not valid");
-    }
+    };
     // It would take the place of the endpoint's own credentials.
     request.headers_mut().remove(PROXY_AUTHORIZATION);
     let (username, password) = take_userinfo(request.url_mut());
@@ -188,7 +188,7 @@ fn admissible(mut request: Request) -> Result<Request, Error> {
             request.headers_mut().insert(AUTHORIZATION, value);
         }
     }
-    Ok(request)
+    Ok((request, site))
 }
 
 /// RFC 9110 section 4.2.4: no user information in a request's target.
@@ -225,6 +225,8 @@ struct Journey<'a, T> {
     clients: &'a Clients,
     options: &'a LeaseOptions,
     replay: Replay,
+    /// The site of the present hop.
+    site: Site,
     /// When the caller's own timeout is up.
     deadline: Option<Instant>,
     /// Time left for waiting.
@@ -279,17 +281,16 @@ impl<T: Transport> Journey<'_, T> {
         }
         if let Some(mut hold) = left.hold {
             if hold.is_trusted() {
-                if let Some(passage) = self.engine.budgets.try_pass(self.replay.url()) {
-                    hold.set_site(Site::of(self.replay.url()));
+                if let Some(passage) = self.engine.budgets.try_pass(&self.site, self.port()) {
+                    hold.set_site(Some(self.site.clone()));
                     return Ok(Ticket { hold, passage });
                 }
             }
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
         }
-        let url = self.replay.url().clone();
-        let budgets = self.engine.budgets.clone();
-        let mut turn = self.budgeted(budgets.turn(&url, self.patience())).await?;
+        let (engine, site, port) = (self.engine, self.site.clone(), self.port());
+        let mut turn = self.budgeted(engine.budgets.turn(&site, port, self.patience())).await?;
         loop {
             self.budgeted(turn.slot()).await?;
             let hold = self.lease(prefer.clone()).await?;
@@ -323,7 +324,7 @@ impl<T: Transport> Journey<'_, T> {
         let settings = self.pool.settings();
         let wants = Wants {
             ttl: self.options.ttl.unwrap_or(settings.ttl),
-            site: Site::of(self.replay.url()),
+            site: Some(self.site.clone()),
             exclude: self.trip.failed.clone(),
             prefer,
         };
@@ -335,6 +336,10 @@ impl<T: Transport> Journey<'_, T> {
             lease.keep_alive();
         }
         Ok(Hold::Own(lease))
+    }
+
+    fn port(&self) -> Option<u16> {
+        self.replay.url().port_or_known_default()
     }
 
     /// How long the next wait may be.
@@ -480,9 +485,9 @@ impl<T: Transport> Journey<'_, T> {
         if !matches!(hop.url.scheme(), "http" | "https") {
             return Err(Error::new(Kind::TargetRefused, "a redirect left http and https"));
         }
-        if Site::of(&hop.url).is_none() {
+        let Some(site) = Site::of(&hop.url) else {
             return Err(Error::new(Kind::TargetRefused, "a redirect led to an invalid host"));
-        }
+        };
         if !self.engine.targets.allows_redirect(self.replay.url(), &hop.url) {
             return Err(target_refused());
         }
@@ -494,6 +499,7 @@ impl<T: Transport> Journey<'_, T> {
         let from = self.replay.url().clone();
         carry_over(self.replay.headers_mut(), &from, &hop, self.engine.redirects);
         self.replay.redirect(hop.url, hop.method, hop.keep_body);
+        self.site = site;
         Ok(())
     }
 }
@@ -501,7 +507,8 @@ impl<T: Transport> Journey<'_, T> {
 /// Runs a step and says how long it waited; most need no wait, and then no clock.
 async fn timed<F: Future>(step: F) -> (F::Output, Duration) {
     let mut step = pin!(step);
-    if let Poll::Ready(output) = poll!(&mut step) {
+    let first = poll_fn(|cx| Poll::Ready(step.as_mut().poll(cx))).await;
+    if let Poll::Ready(output) = first {
         return (output, Duration::ZERO);
     }
     let started = Instant::now();

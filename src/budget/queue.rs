@@ -127,7 +127,6 @@ impl TooLong {
 pub(super) struct Place {
     queue: Arc<Queue>,
     joined: At,
-    waited: Duration,
     leads: bool,
     spent: bool,
 }
@@ -135,7 +134,7 @@ pub(super) struct Place {
 impl Place {
     /// The place of one who has entered.
     fn new(queue: Arc<Queue>, joined: At) -> Self {
-        Self { queue, joined, waited: Duration::ZERO, leads: false, spent: false }
+        Self { queue, joined, leads: false, spent: false }
     }
 
     fn try_lead(&mut self) -> bool {
@@ -151,7 +150,6 @@ impl Place {
             permit.forget();
             self.leads = true;
         }
-        self.waited = self.queue.now().since(self.joined);
     }
 
     /// Takes over the kept slot or reserves the next one, and sleeps to it.
@@ -164,7 +162,7 @@ impl Place {
     }
 
     /// Sleeps to a slot, or to one that is reserved from a moment on.
-    async fn wait_for(&mut self, slot: Result<At, At>, began: At) -> Result<(), Error> {
+    async fn wait_for(&self, slot: Result<At, At>, began: At) -> Result<(), Error> {
         let mut due = match slot {
             Ok(slot) => slot,
             Err(from) => self.reserve(from).await?,
@@ -175,7 +173,6 @@ impl Place {
             now = self.queue.now();
             due = self.queue.state().schedule.keep(due);
         }
-        self.waited += now.since(began);
         Ok(())
     }
 
@@ -210,12 +207,9 @@ impl Place {
         self.known_slot(now).is_ok_and(|slot| slot <= now)
     }
 
+    #[cfg(test)]
     pub(super) fn grace(&self) -> Duration {
         self.queue.state().schedule.grace()
-    }
-
-    pub(super) fn waited(&self) -> Duration {
-        self.waited
     }
 
     /// Uses the slot up.

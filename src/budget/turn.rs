@@ -1,7 +1,5 @@
 //! What a request holds between asking for a site's budget and going out.
 
-use std::time::Duration;
-
 use super::queue::Place;
 use crate::error::Error;
 
@@ -40,13 +38,9 @@ impl Turn {
     }
 
     /// How long a slot may be kept while waiting for a lease.
-    pub(crate) fn grace(&self) -> Duration {
-        self.0.as_ref().map_or(NO_END, Place::grace)
-    }
-
-    /// The time spent in the queue and on the way to slots.
-    pub(crate) fn waited(&self) -> Duration {
-        self.0.as_ref().map_or(Duration::ZERO, Place::waited)
+    #[cfg(test)]
+    pub(crate) fn grace(&self) -> Option<std::time::Duration> {
+        self.0.as_ref().map(Place::grace)
     }
 
     /// The request goes out now; the next waiter becomes the head.
@@ -61,6 +55,3 @@ impl Turn {
 /// A request that has gone out, held until its body ends.
 #[must_use]
 pub(crate) struct Passage(());
-
-/// Longer than any request, and short enough to be added to an instant.
-const NO_END: Duration = Duration::from_secs(365 * 24 * 3600);

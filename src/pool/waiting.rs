@@ -72,11 +72,7 @@ impl Pool {
     /// # Cancel safety
     /// The place in the queue is given up; a lease that the store granted, or may still grant,
     /// is cancelled in the background.
-    pub(crate) async fn lease(
-        &self,
-        mut wants: Wants,
-        patience: Duration,
-    ) -> Result<Lease, Error> {
+    pub(crate) async fn lease(&self, mut wants: Wants, patience: Duration) -> Result<Lease, Error> {
         let waiting = &self.0.core.waiting;
         let mut question = Question::new(self);
         let mut last = Later { after: None, why: Kind::PoolExhausted };

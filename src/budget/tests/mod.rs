@@ -11,7 +11,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-use super::{Budget, Budgets, Turn};
+use super::{Budget, Budgets, Passage, Turn};
+use crate::error::Error;
 use crate::site::Site;
 
 /// Longer than any test.
@@ -29,12 +30,22 @@ fn example() -> Url {
     url("https://example.com/")
 }
 
+impl Budgets {
+    async fn turn_for(&self, url: &Url, max_wait: Duration) -> Result<Turn, Error> {
+        self.turn(&Site::of(url).unwrap(), url.port_or_known_default(), max_wait).await
+    }
+
+    fn try_pass_for(&self, url: &Url) -> Option<Passage> {
+        self.try_pass(&Site::of(url).unwrap(), url.port_or_known_default())
+    }
+}
+
 fn only(budget: Budget) -> Budgets {
     Budgets::builder().default(budget).build().unwrap()
 }
 
 async fn pass(budgets: &Budgets, url: &Url) {
-    let mut turn = budgets.turn(url, PATIENT).await.unwrap();
+    let mut turn = budgets.turn_for(url, PATIENT).await.unwrap();
     turn.slot().await.unwrap();
     drop(turn.spend());
 }
@@ -103,7 +114,7 @@ impl Random {
 }
 
 async fn turn_with_slot(budgets: &Budgets, url: &Url) -> Turn {
-    let mut turn = budgets.turn(url, PATIENT).await.unwrap();
+    let mut turn = budgets.turn_for(url, PATIENT).await.unwrap();
     turn.slot().await.unwrap();
     turn
 }

@@ -70,7 +70,7 @@ async fn without_the_freshness_test_eviction_exceeds_the_rate() {
     let starts = Starts::new();
     for round in 0..10 {
         let budgets = only(limits);
-        while budgets.try_pass(&example()).is_some() {
+        while budgets.try_pass_for(&example()).is_some() {
             starts.note(round);
         }
         sleep(ms(50)).await;
