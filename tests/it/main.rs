@@ -3,6 +3,7 @@
 
 mod attempts;
 mod cancel;
+mod examples;
 mod fidelity;
 mod hops;
 mod limits;

@@ -3,6 +3,7 @@
 
 pub(crate) mod client;
 pub(crate) mod fault;
+pub(crate) mod microsocks;
 pub(crate) mod origin;
 pub(crate) mod program;
 pub(crate) mod squid;
