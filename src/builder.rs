@@ -99,6 +99,11 @@ impl LeaseBuilder {
     /// This crate's own settings go on top: the endpoint as the one proxy, no system proxy, no
     /// redirects and retries of reqwest's own, connect timeout, TLS, idle connections. A jar is
     /// shared by endpoints only if the template gives all clients the same one.
+    ///
+    /// A unix socket is refused, and so are secrets among the default headers (`Authorization`,
+    /// `Cookie`, `Proxy-Authorization`), for they would go along redirects to other hosts. A
+    /// Windows named pipe cannot be told from here, and a connector layer can lead anywhere:
+    /// neither belongs into a template.
     pub fn template(
         mut self,
         template: impl Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder + Send + Sync + 'static,
@@ -140,7 +145,7 @@ impl LeaseBuilder {
     ///
     /// # Errors
     /// [`Config`](Kind::Config) when two pools have one name, a number is zero, or the template
-    /// sets a unix socket; [`Client`](Kind::Client) when no client can be built with the
+    /// sets a unix socket or a secret default header; [`Client`](Kind::Client) when no client can be built with the
     /// template.
     pub fn build(self) -> Result<LeaseMiddleware, Error> {
         let (engine, recipe) = self.engine()?;
