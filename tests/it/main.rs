@@ -3,6 +3,7 @@
 
 #[path = "../../examples/local/mod.rs"]
 mod local;
+mod never_direct;
 mod requests;
 mod rig;
 mod support;

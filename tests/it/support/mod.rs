@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "the tests of a part need a part")]
 
 pub(crate) mod fault;
+pub(crate) mod microsocks;
 pub(crate) mod origin;
 pub(crate) mod program;
 pub(crate) mod squid;
