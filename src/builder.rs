@@ -98,10 +98,13 @@ impl LeaseBuilder {
     ///
     /// This crate's own settings go on top: the endpoint as the one proxy, no system proxy, no
     /// redirects and retries of reqwest's own, connect timeout, TLS, idle connections. A jar is
-    /// shared by endpoints only if the template gives all clients the same one. Secrets among
-    /// the default headers (`Authorization`, `Cookie`) are refused, for they would go along
-    /// redirects to other hosts. A timeout counts for each send by itself; the whole request's
-    /// is [`timeout`](Self::timeout).
+    /// shared by endpoints only if the template gives all clients the same one.
+    ///
+    /// A unix socket is refused, and so are secrets among the default headers (`Authorization`,
+    /// `Cookie`, `Proxy-Authorization`), for they would go along redirects to other hosts. A
+    /// timeout counts for each send by itself; the whole request's is
+    /// [`timeout`](Self::timeout). A Windows named pipe cannot be told from here, and a connector layer can lead anywhere:
+    /// neither belongs into a template.
     pub fn template(
         mut self,
         template: impl Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder + Send + Sync + 'static,

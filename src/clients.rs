@@ -28,8 +28,9 @@ pub(crate) struct Recipe {
     pub(crate) idle_connections: usize,
 }
 
-/// A name that never resolves (RFC 6761 section 6.4): what misses the endpoint fails there.
-const FAIL_CLOSED: &str = "http://fail-closed.invalid:1";
+/// Where what misses the endpoint fails: nobody listens on port 0, and without a name no resolver
+/// or search domain can lead elsewhere.
+const FAIL_CLOSED: &str = "http://127.0.0.1:0";
 
 impl Recipe {
     /// A client that sends through this endpoint and no other way.
@@ -74,16 +75,16 @@ impl Recipe {
     }
 }
 
-/// Refuses settings that could not be undone; reqwest has no getters.
+/// Refuses settings that could not be undone. reqwest has no getters, but its `Debug` gives a line
+/// to each field and each header, on which every text of the template's is in quotes.
 fn check(builder: &ClientBuilder) -> Result<(), Error> {
-    let settings = format!("{builder:?}");
+    let settings = format!("{builder:#?}");
+    let sets = |start: &str| settings.lines().any(|line| line.trim_start().starts_with(start));
     // A socket would go past every proxy.
-    if settings.contains("unix_socket") {
+    if sets("unix_socket") {
         return Err(Error::new(Kind::Config, "the client template sets a unix socket"));
     }
-    // A value's own quotes are escaped, so this finds names alone.
-    let secret = SECRET_HEADERS.iter().find(|name| settings.contains(&format!("\"{name}\": ")));
-    match secret {
+    match SECRET_HEADERS.iter().find(|name| sets(&format!("\"{name}\":"))) {
         Some(name) => Err(Error::new(
             Kind::Config,
             format!("the client template sets a default {name} header; set it on requests"),
@@ -92,7 +93,8 @@ fn check(builder: &ClientBuilder) -> Result<(), Error> {
     }
 }
 
-/// As defaults these would be sent along every redirect, to whichever host it leads.
+/// As defaults these would be sent along every redirect, to whichever host it leads; the proxy's
+/// would also take the place of the endpoint's own.
 const SECRET_HEADERS: [&str; 5] =
     ["authorization", "cookie", "cookie2", "proxy-authorization", "www-authenticate"];
 
@@ -122,7 +124,10 @@ struct Cache {
 
 impl Clients {
     pub(crate) fn new(recipe: Recipe, inventory: Inventory, most: NonZeroUsize) -> Self {
-        let cache = Cache { clients: LruCache::new(most), generation: inventory.generation() };
+        // The other constructor takes the memory for all of them at once.
+        let mut clients = LruCache::unbounded();
+        clients.resize(most);
+        let cache = Cache { clients, generation: inventory.generation() };
         Self { recipe, inventory, cache: Mutex::new(cache) }
     }
 
@@ -165,5 +170,74 @@ impl Clients {
 impl fmt::Debug for Clients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Clients").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recipe(template: impl Fn(ClientBuilder) -> ClientBuilder + Send + Sync + 'static) -> Recipe {
+        Recipe {
+            template: Arc::new(template),
+            tls: Tls::system().unwrap(),
+            connect_timeout: Duration::from_secs(5),
+            idle_connections: 1,
+        }
+    }
+
+    #[test]
+    fn an_address_that_reqwest_would_pass_over_is_told_by_its_own_matcher() {
+        for good in ["http://h:1", "https://u:p@h:1", "socks5h://[::1]:1", "socks4a://h:1"] {
+            assert!(intercepts_everything(good), "{good}");
+        }
+        let long = format!("http://{}:1", "a".repeat(70_000));
+        for bad in ["", "ftp://h:1", "quic://h:1", "socks://h:1", "socks6://h:1", "\u{e9}", &long] {
+            assert!(!intercepts_everything(bad), "{bad:.40}");
+        }
+        assert!(intercepts_everything(FAIL_CLOSED));
+    }
+
+    /// The endpoint's own proxy taken away: what is left is an error.
+    #[tokio::test]
+    async fn a_miss_ends_at_the_closed_proxy() {
+        let origin = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = origin.local_addr().unwrap();
+        let passed_over = Proxy::all("ftp://127.0.0.1:1").unwrap();
+        let recipe = recipe(|builder| builder.timeout(Duration::from_secs(5)));
+        for client in [recipe.closed().unwrap(), recipe.build(Some(passed_over)).unwrap()] {
+            for scheme in ["http", "https"] {
+                let error = client.get(format!("{scheme}://{address}/")).send().await.unwrap_err();
+                assert!(error.is_connect() && !error.is_timeout(), "{error:?}");
+            }
+        }
+        let accepted = tokio::time::timeout(Duration::from_millis(1), origin.accept()).await;
+        assert!(accepted.is_err(), "nobody came");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_cannot_be_undone_is_refused_and_nothing_else() {
+        use http::header::{HeaderMap, HeaderName, HeaderValue};
+        let header = |name: &'static str, value: &'static str| {
+            let name = HeaderName::from_static(name);
+            HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
+        };
+        let new = ClientBuilder::new;
+        let socket = check(&new().unix_socket("/run/x")).unwrap_err();
+        assert_eq!(socket.to_string(), "the client template sets a unix socket");
+        // A backslash ends no text: `Debug` of a header's value does not escape it.
+        assert!(check(&new().user_agent("x\\").unix_socket("/run/x")).is_err());
+        let headers = check(&new().default_headers(header("proxy-authorization", "x")));
+        assert!(headers.unwrap_err().to_string().contains("default proxy-authorization header"));
+        for builder in [
+            new(),
+            new().user_agent("unix_socket"),
+            new().default_headers(header("unix_socket", "x")),
+            new().default_headers(header("x", "unix_socket: \"proxy-authorization\"")),
+            new().resolve("unix_socket", ([127, 0, 0, 1], 1).into()),
+        ] {
+            assert!(check(&builder).is_ok(), "{builder:#?}");
+        }
     }
 }

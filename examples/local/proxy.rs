@@ -82,6 +82,11 @@ impl ForwardProxy {
         format!("http://{}", self.listening.address())
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.listening.address()
+    }
+
     /// What it has carried so far.
     pub(crate) fn carried(&self) -> Vec<Carried> {
         self.carried.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -9,6 +9,7 @@ mod hops;
 mod limits;
 #[path = "../../examples/local/mod.rs"]
 mod local;
+mod never_direct;
 mod redirects;
 mod requests;
 mod rig;

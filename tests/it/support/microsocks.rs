@@ -16,17 +16,19 @@ impl Microsocks {
     pub(crate) fn start(credentials: Option<(&str, &str)>) -> Self {
         let outgoing = outgoing_address();
         let program = Program::start("microsocks", "microsocks", |port, _| {
-            let (port, outgoing) = (port.to_string(), outgoing.to_string());
-            let mut arguments = vec!["-i", "127.0.0.1", "-p", &port, "-b", &outgoing];
+            let mut arguments = vec!["-i".to_owned(), "127.0.0.1".to_owned()];
+            arguments.extend(["-p".to_owned(), port.to_string()]);
+            arguments.extend(["-b".to_owned(), outgoing.to_string()]);
             if let Some((user, password)) = credentials {
-                arguments.extend(["-u", user, "-P", password]);
+                let login = ["-u", user, "-P", password];
+                arguments.extend(login.map(str::to_owned));
             }
-            arguments.into_iter().map(str::to_owned).collect()
+            arguments
         });
         Self { program, outgoing }
     }
 
-    /// Its URL with this scheme (`socks5`, `socks5h`), without credentials.
+    /// Its URL in this scheme, without credentials.
     pub(crate) fn url(&self, scheme: &str) -> String {
         format!("{scheme}://{}", self.program.address())
     }

@@ -23,6 +23,7 @@ use crate::local::Listening;
 pub(crate) struct Origin {
     listening: Listening,
     visits: Visits,
+    connections: Arc<Mutex<Vec<SocketAddr>>>,
     authority: Option<Authority>,
 }
 
@@ -60,8 +61,11 @@ impl Origin {
 
     async fn start(answer: Answering, authority: Option<Authority>) -> Self {
         let visits = Visits::default();
+        let connections = Arc::<Mutex<Vec<SocketAddr>>>::default();
         let (record, tls) = (Arc::clone(&visits), authority.as_ref().map(Authority::acceptor));
+        let peers = Arc::clone(&connections);
         let listening = Listening::start(move |stream, peer, _| {
+            peers.lock().unwrap().push(peer);
             let (record, answer, tls) = (Arc::clone(&record), Arc::clone(&answer), tls.clone());
             async move {
                 match tls {
@@ -70,7 +74,7 @@ impl Origin {
                 }
             }
         });
-        Self { listening: listening.await.unwrap(), visits, authority }
+        Self { listening: listening.await.unwrap(), visits, connections, authority }
     }
 
     /// The URL of a path.
@@ -82,6 +86,16 @@ impl Origin {
     /// Every request so far.
     pub(crate) fn visits(&self) -> Vec<Visit> {
         self.visits.lock().unwrap().clone()
+    }
+
+    /// The other end of every connection so far, also of those that brought no request.
+    pub(crate) fn connections(&self) -> Vec<SocketAddr> {
+        self.connections.lock().unwrap().clone()
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.listening.address()
     }
 
     /// Who signed its certificate.

@@ -1,12 +1,17 @@
 //! A certificate authority for one test.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+use crate::local::Listening;
 
 /// An authority and the one certificate that it signed.
 pub(crate) struct Authority {
@@ -61,5 +66,32 @@ impl Authority {
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth()
+    }
+}
+
+/// TLS in front of a server that speaks plain text.
+pub(crate) struct TlsFront {
+    listening: Listening,
+}
+
+impl TlsFront {
+    /// Starts one with a certificate of this authority.
+    pub(crate) async fn start(authority: &Authority, behind: SocketAddr) -> Self {
+        let acceptor = authority.acceptor();
+        let listening = Listening::start(move |stream, _, _| {
+            let acceptor = acceptor.clone();
+            async move {
+                let Ok(mut client) = acceptor.accept(stream).await else { return };
+                let Ok(mut server) = TcpStream::connect(behind).await else { return };
+                // Either end may hang up as it likes.
+                let _ = copy_bidirectional(&mut client, &mut server).await;
+            }
+        });
+        Self { listening: listening.await.unwrap() }
+    }
+
+    /// Its URL.
+    pub(crate) fn url(&self) -> String {
+        format!("https://{}", self.listening.address())
     }
 }
