@@ -79,7 +79,7 @@ fn cpu(runtime: &Runtime, client: &ClientWithMiddleware, count: u64, at_once: us
 fn bare(proxy: SocketAddr) -> ClientWithMiddleware {
     let client = reqwest::Client::builder()
         .no_proxy()
-        .proxy(reqwest::Proxy::all(format!("http://{proxy}")).unwrap())
+        .proxy(reqwest::Proxy::all(format!("http://user:password@{proxy}")).unwrap())
         .tls_backend_preconfigured(tls())
         .build()
         .unwrap();
@@ -87,7 +87,7 @@ fn bare(proxy: SocketAddr) -> ClientWithMiddleware {
 }
 
 fn tls() -> rustls::ClientConfig {
-    let provider = rustls::crypto::ring::default_provider().into();
+    let provider = rustls::crypto::aws_lc_rs::default_provider().into();
     rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()

@@ -8,6 +8,7 @@ use crate::budget::Budgets;
 use crate::clients::{Clients, Recipe};
 use crate::engine::Engine;
 use crate::error::{Error, Kind};
+use crate::journey::Terms;
 use crate::middleware::LeaseMiddleware;
 use crate::pool::Pool;
 use crate::redirect::Redirects;
@@ -26,7 +27,7 @@ pub struct LeaseBuilder {
     timeout: Option<Duration>,
     attempts: u32,
     template: crate::clients::Template,
-    #[cfg(feature = "rustls")]
+    #[cfg(feature = "rustls-no-provider")]
     tls: Option<rustls::ClientConfig>,
     connect_timeout: Duration,
     idle_connections: usize,
@@ -43,7 +44,7 @@ impl LeaseBuilder {
             timeout: None,
             attempts: 3,
             template: Arc::new(|builder| builder),
-            #[cfg(feature = "rustls")]
+            #[cfg(feature = "rustls-no-provider")]
             tls: None,
             connect_timeout: Duration::from_secs(10),
             idle_connections: 8,
@@ -117,7 +118,7 @@ impl LeaseBuilder {
     ///
     /// ALPN is overwritten with what reqwest speaks; each endpoint gets a session store of its
     /// own, whatever `resumption` says.
-    #[cfg(feature = "rustls")]
+    #[cfg(feature = "rustls-no-provider")]
     pub fn tls(mut self, config: rustls::ClientConfig) -> Self {
         self.tls = Some(config);
         self
@@ -185,22 +186,24 @@ impl LeaseBuilder {
         };
         let engine = Engine {
             pools: self.pools.into_iter().map(clients).collect(),
-            budgets: self.budgets,
-            redirects: self.redirects,
-            targets: self.targets,
-            timeout: self.timeout,
-            attempts: self.attempts,
+            terms: Terms {
+                budgets: self.budgets,
+                redirects: self.redirects,
+                targets: self.targets,
+                timeout: self.timeout,
+                attempts: self.attempts,
+            },
         };
         Ok((engine, recipe))
     }
 
     fn recipe(&self) -> Result<Recipe, Error> {
-        #[cfg(feature = "rustls")]
+        #[cfg(feature = "rustls-no-provider")]
         let tls = match &self.tls {
             Some(config) => Tls::from_config(config.clone()),
             None => Tls::system()?,
         };
-        #[cfg(not(feature = "rustls"))]
+        #[cfg(not(feature = "rustls-no-provider"))]
         let tls = Tls::system()?;
         Ok(Recipe {
             template: self.template.clone(),

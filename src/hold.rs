@@ -50,6 +50,15 @@ impl Hold {
         self.trusted_until().is_none_or(|until| Instant::now() < until)
     }
 
+    /// Whether enough of the trust is left for one more exchange: an own lease is rather taken
+    /// anew than run out of. A lent one is all there is.
+    pub(crate) fn lasts(&self) -> bool {
+        match self {
+            Self::Own(lease) => lease.lasts(),
+            Self::Lent(_) => true,
+        }
+    }
+
     /// What a verdict on an own lease is about from now on.
     pub(crate) fn set_site(&mut self, site: Option<Site>) {
         if let Self::Own(lease) = self {

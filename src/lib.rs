@@ -29,7 +29,9 @@ mod engine;
 mod error;
 mod hold;
 mod id;
+mod intake;
 mod inventory;
+mod journey;
 mod middleware;
 mod options;
 mod outcome;
@@ -45,6 +47,7 @@ mod store;
 mod targets;
 mod telemetry;
 mod tls;
+mod transport;
 mod verdict;
 
 pub use budget::{Budget, Budgets, BudgetsBuilder, Explanation};

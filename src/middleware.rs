@@ -9,10 +9,11 @@ use reqwest::{Client, Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 
 use crate::builder::LeaseBuilder;
-use crate::engine::{Direct, Engine, Failure};
+use crate::engine::Engine;
 use crate::error::{Carrier, Error};
 use crate::options::LeaseOptions;
 use crate::pool::Pool;
+use crate::transport::{Direct, Failure};
 
 /// Sends each request through a leased endpoint, and no other way.
 ///

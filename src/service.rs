@@ -11,10 +11,11 @@ use reqwest::{Client, Request, Response};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::builder::LeaseBuilder;
-use crate::engine::{Engine, Failure, Transport};
+use crate::engine::Engine;
 use crate::error::BoxError;
 use crate::options::LeaseOptions;
 use crate::pool::Pool;
+use crate::transport::{Failure, Transport};
 
 /// One physical send: the endpoint's client, and the request of this hop.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! One TLS configuration for all endpoints, with a session store for each.
 
-#[cfg(feature = "rustls")]
+#[cfg(feature = "rustls-no-provider")]
 mod with_rustls {
     use std::sync::Arc;
 
@@ -10,6 +10,20 @@ mod with_rustls {
     use rustls_platform_verifier::BuilderVerifierExt;
 
     use crate::error::{Error, Kind};
+
+    /// The application's choice, else the one that reqwest would take.
+    fn provider() -> Result<Arc<CryptoProvider>, Error> {
+        if let Some(provider) = CryptoProvider::get_default() {
+            return Ok(provider.clone());
+        }
+        #[cfg(feature = "rustls")]
+        return Ok(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
+        #[cfg(not(feature = "rustls"))]
+        Err(Error::new(
+            Kind::Config,
+            "no rustls CryptoProvider is installed; install one or enable the feature `rustls`",
+        ))
+    }
 
     /// TLS sessions that an endpoint's client remembers.
     const SESSIONS: usize = 8;
@@ -21,9 +35,7 @@ mod with_rustls {
     impl Tls {
         /// The system's roots, as reqwest itself uses them.
         pub(crate) fn system() -> Result<Self, Error> {
-            let provider = CryptoProvider::get_default()
-                .cloned()
-                .unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
+            let provider = provider()?;
             let builder = || {
                 ClientConfig::builder_with_provider(provider.clone())
                     .with_safe_default_protocol_versions()
@@ -57,15 +69,15 @@ mod with_rustls {
     }
 }
 
-#[cfg(feature = "rustls")]
+#[cfg(feature = "rustls-no-provider")]
 pub(crate) use with_rustls::Tls;
 
 /// Without a TLS feature https targets fail.
-#[cfg(not(feature = "rustls"))]
+#[cfg(not(feature = "rustls-no-provider"))]
 #[derive(Clone)]
 pub(crate) struct Tls;
 
-#[cfg(not(feature = "rustls"))]
+#[cfg(not(feature = "rustls-no-provider"))]
 impl Tls {
     pub(crate) fn system() -> Result<Self, crate::error::Error> {
         Ok(Self)

@@ -102,6 +102,11 @@ impl Lease {
         self.trust.as_ref().map(Trust::until)
     }
 
+    /// Whether at least half of the time that was asked for is left.
+    pub(crate) fn lasts(&self) -> bool {
+        self.trusted_until().is_none_or(|until| Instant::now() + self.ttl / 2 < until)
+    }
+
     pub(crate) fn is_trusted(&self) -> bool {
         self.trusted_until().is_none_or(|until| Instant::now() < until)
     }

@@ -56,14 +56,53 @@ pub(crate) struct Wants {
 /// What one question to the store came to.
 enum Answer {
     Lease(Lease),
-    /// Ask again after this time; `restricted` when others in the queue might be served.
-    Later {
-        after: Option<Duration>,
-        restricted: bool,
-        why: Kind,
-    },
-    /// The store's answer is lost: the same token must be asked with again.
-    Unknown(Error),
+    Later(Later),
+}
+
+/// Why there is no lease yet, and when to ask again.
+struct Later {
+    after: Option<Duration>,
+    /// Others in the queue might be served.
+    restricted: bool,
+    why: Error,
+    /// The pool's changes when it was asked.
+    seen: u64,
+}
+
+impl Later {
+    fn new(why: Error) -> Self {
+        Self { after: None, restricted: false, why, seen: 0 }
+    }
+
+    fn exhausted(pool: &Pool) -> Self {
+        let message = format!("no endpoint of pool {} came free in time", pool.name());
+        Self::new(Error::new(Kind::PoolExhausted, message))
+    }
+
+    fn paused(pool: &Pool) -> Self {
+        Self::new(Error::new(Kind::PoolPaused, format!("pool {} is paused", pool.name())))
+    }
+
+    fn after(mut self, after: Duration) -> Self {
+        self.after = Some(after);
+        self
+    }
+
+    /// With some excluded and no other on its way back, waiting is for nothing.
+    fn is_hopeless(&self, wants: &Wants) -> bool {
+        self.after.is_none() && self.why.kind() == Kind::PoolExhausted && !wants.exclude.is_empty()
+    }
+}
+
+impl From<Later> for Error {
+    fn from(later: Later) -> Self {
+        match later.after {
+            Some(after) if later.why.kind() == Kind::PoolExhausted => {
+                later.why.with_retry_after(after)
+            }
+            _ => later.why,
+        }
+    }
 }
 
 impl Pool {
@@ -75,69 +114,52 @@ impl Pool {
     pub(crate) async fn lease(&self, mut wants: Wants, patience: Duration) -> Result<Lease, Error> {
         let waiting = &self.0.core.waiting;
         let mut question = Question::new(self);
-        let mut last = Later { after: None, why: Kind::PoolExhausted };
         // A lease that comes at once needs no clock.
-        let mut end = None;
+        let mut end = End { patience, at: None };
+        let mut last = None;
         loop {
             let turn = match waiting.turn.try_lock() {
                 Ok(turn) => turn,
-                Err(_) => {
-                    let until = *end.get_or_insert_with(|| Instant::now() + patience);
-                    match timeout_at(until, waiting.turn.lock()).await {
-                        Ok(turn) => turn,
-                        Err(_) => return Err(self.gave_up(last)),
-                    }
-                }
+                Err(_) => match timeout_at(end.at(), waiting.turn.lock()).await {
+                    Ok(turn) => turn,
+                    Err(_) => return Err(last.unwrap_or_else(|| Later::exhausted(self)).into()),
+                },
             };
-            // The turn is kept until a lease comes, unless only this request is not served.
-            loop {
-                if self.is_closed() {
-                    return Err(self.closed());
-                }
-                let seen = waiting.changes.load(Ordering::Acquire);
-                let answer = question.ask(&mut wants).await?;
-                let now = Instant::now();
-                let until = *end.get_or_insert(now + patience);
-                let (pause, restricted) = match answer {
-                    Answer::Lease(lease) => return Ok(lease),
-                    Answer::Unknown(error) if now >= until => return Err(error),
-                    Answer::Unknown(_) => (REPEAT_LOST, false),
-                    Answer::Later { after, restricted, why } => {
-                        last = Later { after, why };
-                        (after.unwrap_or(Duration::MAX), restricted)
-                    }
-                };
-                if now >= until {
-                    return Err(self.gave_up(last));
-                }
-                let wake = now + jittered(pause.min(self.0.settings.poll_every));
-                if restricted {
+            match question.ask_on(&mut wants, &mut end).await? {
+                Answer::Lease(lease) => return Ok(lease),
+                Answer::Later(later) => {
+                    // Only this request is not served: the others may ask meanwhile.
                     drop(turn);
-                    waiting.change(seen, wake.min(until)).await;
-                    break;
+                    self.look_again(&later, &mut end).await;
+                    last = Some(later);
                 }
-                waiting.change(seen, wake.min(until)).await;
             }
         }
     }
 
-    fn gave_up(&self, last: Later) -> Error {
-        let message = match last.why {
-            Kind::PoolPaused => format!("pool {} is paused", self.0.core.name),
-            _ => format!("no endpoint of pool {} came free in time", self.0.core.name),
-        };
-        let error = Error::new(last.why, message);
-        match last.after {
-            Some(after) => error.with_retry_after(after),
-            None => error,
-        }
+    /// Sleeps until it is worth asking again.
+    async fn look_again(&self, later: &Later, end: &mut End) {
+        let longest = self.0.settings.poll_every;
+        let pause = jittered(later.after.map_or(longest, |after| after.min(longest)));
+        let until = end.at().min(Instant::now() + pause);
+        self.0.core.waiting.change(later.seen, until).await;
     }
 }
 
-/// Why the last question got no lease.
-struct Later {
-    after: Option<Duration>,
-    why: Kind,
+/// When the waiting ends, known once there is any.
+struct End {
+    patience: Duration,
+    at: Option<Instant>,
+}
+
+impl End {
+    fn at(&mut self) -> Instant {
+        *self.at.get_or_insert_with(|| Instant::now() + self.patience)
+    }
+
+    fn has_come(&mut self) -> bool {
+        Instant::now() >= self.at()
+    }
 }
 
 /// After a lost answer the store is asked again this soon.
@@ -161,6 +183,28 @@ impl<'a> Question<'a> {
         Self { pool, token: Token::random(), open: false }
     }
 
+    /// Asks until there is a lease, or a reason to let others ask.
+    async fn ask_on(&mut self, wants: &mut Wants, end: &mut End) -> Result<Answer, Error> {
+        let waiting = &self.pool.0.core.waiting;
+        loop {
+            if self.pool.is_closed() {
+                return Err(self.pool.closed());
+            }
+            let seen = waiting.changes.load(Ordering::Acquire);
+            let later = match self.ask(wants).await? {
+                Answer::Lease(lease) => return Ok(Answer::Lease(lease)),
+                Answer::Later(later) => Later { seen, ..later },
+            };
+            if end.has_come() || later.is_hopeless(wants) {
+                return Err(later.into());
+            }
+            if later.restricted {
+                return Ok(Answer::Later(later));
+            }
+            self.pool.look_again(&later, end).await;
+        }
+    }
+
     async fn ask(&mut self, wants: &mut Wants) -> Result<Answer, Error> {
         let shared = &self.pool.0;
         let mut request = AcquireRequest::new(shared.core.name.clone(), self.token, wants.ttl);
@@ -172,8 +216,9 @@ impl<'a> Question<'a> {
         let asked = Instant::now();
         self.open = true;
         let reply = match shared.core.store.acquire(request).await {
-            Err(error) if error.kind() == Kind::StoreUnavailable => {
-                return Ok(Answer::Unknown(error));
+            // The answer is lost: the same token must be asked with again.
+            Err(why) if why.kind() == Kind::StoreUnavailable => {
+                return Ok(Answer::Later(Later::new(why).after(REPEAT_LOST)));
             }
             reply => reply,
         };
@@ -187,31 +232,33 @@ impl<'a> Question<'a> {
         wants: &mut Wants,
         asked: Instant,
     ) -> Result<Answer, Error> {
-        let later = |after, restricted, why| Ok(Answer::Later { after, restricted, why });
-        match reply {
+        let later = match reply {
             AcquireReply::Granted(grants) => {
                 let grant = grants.into_iter().next().ok_or_else(|| {
                     Error::store_unavailable("the store granted nothing and did not say so")
                 })?;
                 match Lease::new(self.pool.clone(), grant, wants, asked) {
-                    Ok(lease) => Ok(Answer::Lease(lease)),
+                    Ok(lease) => return Ok(Answer::Lease(lease)),
                     Err(unknown) => {
                         wants.exclude.push(unknown);
-                        self.token = Token::random();
-                        later(Some(Duration::ZERO), false, Kind::PoolExhausted)
+                        self.with_new_token()
                     }
                 }
             }
             AcquireReply::Empty { next, restricted } => {
-                later(next, restricted, Kind::PoolExhausted)
+                Later { after: next, restricted, ..Later::exhausted(self.pool) }
             }
-            AcquireReply::Paused => later(None, false, Kind::PoolPaused),
-            AcquireReply::Hold(rest) => later(Some(rest), false, Kind::PoolExhausted),
-            AcquireReply::Cancelled => {
-                self.token = Token::random();
-                later(Some(Duration::ZERO), false, Kind::PoolExhausted)
-            }
-        }
+            AcquireReply::Paused => Later::paused(self.pool),
+            AcquireReply::Hold(rest) => Later::exhausted(self.pool).after(rest),
+            AcquireReply::Cancelled => self.with_new_token(),
+        };
+        Ok(Answer::Later(later))
+    }
+
+    /// Asks again at once, for what was granted or cancelled is of no use.
+    fn with_new_token(&mut self) -> Later {
+        self.token = Token::random();
+        Later::exhausted(self.pool).after(Duration::ZERO)
     }
 }
 

@@ -111,8 +111,8 @@ pub enum AcquireReply {
     Granted(Vec<Grant>),
     /// Nothing can be granted now.
     Empty {
-        /// Time to the earliest moment at which something could be free; `None` when no
-        /// endpoint is on its way back.
+        /// Time to the earliest moment at which something could be free for this request;
+        /// `None` when no endpoint but the excluded ones is on its way back.
         next: Option<Duration>,
         /// Endpoints are ready, but all of them are excluded or shunned for this request.
         restricted: bool,

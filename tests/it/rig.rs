@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use reqwest::{Client, ClientBuilder, Proxy};
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
 
 use crate::local::proxy::{ForwardProxy, Manners};
 use crate::local::site::{LONG_PAGE, Site};
@@ -21,7 +21,7 @@ use crate::support::{Outgoing, SOON, direct_connections, eventually};
 
 pub(crate) fn client() -> ClientBuilder {
     // A second installation is refused and needless.
-    let _ = ring::default_provider().install_default();
+    let _ = aws_lc_rs::default_provider().install_default();
     Client::builder().no_proxy().timeout(SOON)
 }
 

@@ -160,6 +160,25 @@ pub async fn an_excluded_endpoint_is_passed_over(fixture: &dyn Fixture) {
     assert_eq!(scene.grant().await.endpoint, id("e0"));
 }
 
+/// An excluded endpoint on its way back is no chance for the request that excludes it.
+pub async fn an_excluded_endpoint_is_no_chance(fixture: &dyn Fixture) {
+    let scene = Scene::new(fixture, 2).await;
+    let cooled = scene.grant().await;
+    scene.release(&cooled, Verdict::cooldown(Duration::from_secs(5))).await;
+    let leased = scene.grant().await;
+    let next = async |exclude| {
+        let mut request = scene.request(Token::random());
+        request.exclude = exclude;
+        match scene.ask(request).await {
+            AcquireReply::Empty { next, .. } => next,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(next(vec![leased.endpoint.clone()]).await.unwrap() <= Duration::from_secs(5));
+    assert!(next(vec![cooled.endpoint.clone()]).await.unwrap() > Duration::from_secs(5));
+    assert_eq!(next(vec![cooled.endpoint, leased.endpoint]).await, None);
+}
+
 /// The preferred endpoint comes first when it can be granted, and is no condition.
 pub async fn a_preferred_endpoint_comes_first(fixture: &dyn Fixture) {
     let scene = Scene::new(fixture, 3).await;

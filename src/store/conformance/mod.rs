@@ -103,6 +103,7 @@ macro_rules! for_each_property {
             an_empty_pool_tells_when_to_ask_again
             a_pool_with_nothing_on_its_way_names_no_time
             an_excluded_endpoint_is_passed_over
+            an_excluded_endpoint_is_no_chance
             a_preferred_endpoint_comes_first
             pools_share_nothing
             a_clean_release_is_granted_again_at_once

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::moment::Moment;
 use super::pool::{Lease, Pool};
-use super::slot::Place;
+use super::slot::{Place, Rank};
 use crate::error::Error;
 use crate::id::Fence;
 use crate::secret::Token;
@@ -117,8 +117,11 @@ impl Pool {
             false => self.shunned_until(index, wish, now).map(|until| until.from(now)),
         };
         let rested = self.ready.iter().filter_map(rested).min();
+        let comes = |(_, index): &&(Rank, u32)| !wish.exclude.contains(index);
+        let due = [self.deadlines.iter().find(comes), self.cooling.iter().find(comes)];
+        let due = due.into_iter().flatten().map(|(due, _)| Moment(due.0).from(now));
         AcquireReply::Empty {
-            next: rested.into_iter().chain(self.next(now)).min(),
+            next: rested.into_iter().chain(due).min(),
             restricted: self.ready.len() > 0,
         }
     }

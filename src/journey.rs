@@ -1,0 +1,382 @@
+//! One request on its way: budget, lease, endpoint, exchange, verdict, and on to the next hop.
+
+use std::future::{Future, poll_fn};
+use std::mem;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use reqwest::{Request, Response};
+use tokio::time::{Instant, timeout};
+
+use crate::body::{self, Cargo};
+use crate::budget::{Budgets, Passage};
+use crate::classify::{self, Route};
+use crate::clients::Clients;
+use crate::error::{Error, Kind};
+use crate::hold::Hold;
+use crate::id::EndpointId;
+use crate::intake::{admissible, take_userinfo};
+use crate::options::{LeaseInfo, LeaseOptions, Trip};
+use crate::outcome::Outcome;
+use crate::pool::{Pool, Wants};
+use crate::redirect::{Hop, Redirects, carry_over, next_hop};
+use crate::replay::Replay;
+use crate::site::Site;
+use crate::targets::Targets;
+use crate::transport::{AsBoxError, Failure, Transport};
+
+/// What holds for every request of a client.
+pub(crate) struct Terms {
+    pub(crate) budgets: Budgets,
+    pub(crate) redirects: Redirects,
+    pub(crate) targets: Targets,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) attempts: u32,
+}
+
+/// One request on its way, over redirects and attempts.
+pub(crate) struct Journey<'a, T> {
+    terms: &'a Terms,
+    transport: &'a T,
+    pool: &'a Pool,
+    clients: &'a Clients,
+    options: &'a LeaseOptions,
+    replay: Replay,
+    /// The site of the present hop.
+    site: Site,
+    /// When the caller's own timeout is up.
+    deadline: Option<Instant>,
+    /// Time left for waiting.
+    patience: Duration,
+    trip: Trip,
+}
+
+/// What admits a send.
+struct Ticket {
+    hold: Hold,
+    passage: Passage,
+}
+
+/// What a send leaves to the next one: along a redirect the lease, after a failure on the
+/// endpoint's side the slot that the site never saw.
+#[derive(Default)]
+struct Left {
+    hold: Option<Hold>,
+    passage: Option<Passage>,
+    failure: Option<Error>,
+}
+
+/// What one send came to.
+enum Step {
+    Done(Response),
+    Again(Left),
+}
+
+impl<'a, T: Transport> Journey<'a, T> {
+    pub(crate) fn new(
+        terms: &'a Terms,
+        pool: &'a Pool,
+        clients: &'a Clients,
+        options: &'a LeaseOptions,
+        transport: &'a T,
+        request: Request,
+    ) -> Result<Self, Error> {
+        let (request, site) = admissible(request)?;
+        if !terms.targets.allows(request.url()) {
+            return Err(target_refused());
+        }
+        let timeout = request.timeout().copied().or(terms.timeout);
+        Ok(Self {
+            terms,
+            transport,
+            pool,
+            clients,
+            options,
+            replay: Replay::new(request),
+            site,
+            // A timeout beyond all instants is none.
+            deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            patience: options.max_wait.unwrap_or(pool.settings().max_wait),
+            trip: Trip::default(),
+        })
+    }
+
+    pub(crate) async fn run(&mut self) -> Result<Response, Failure<T::Error>> {
+        let mut left = Left::default();
+        loop {
+            let failure = left.failure.take();
+            let ticket = match self.admit(left).await {
+                Ok(ticket) => ticket,
+                // Clean-up and second tries never hide the first failure.
+                Err(error) => return Err(failure.unwrap_or(error).into()),
+            };
+            left = match self.send(ticket).await? {
+                Step::Done(response) => return Ok(response),
+                Step::Again(left) => left,
+            };
+        }
+    }
+
+    /// Waits for the site's budget, then for a lease, holding none meanwhile.
+    async fn admit(&mut self, left: Left) -> Result<Ticket, Error> {
+        let mut prefer = None;
+        if let Some(passage) = left.passage {
+            let hold = self.lease(None).await?;
+            if passage.is_fresh() {
+                return Ok(Ticket { hold, passage });
+            }
+            if let Some(passage) = self.terms.budgets.try_pass(&self.site, self.port()) {
+                return Ok(Ticket { hold, passage });
+            }
+            hold.finish(Outcome::Unused);
+        }
+        if let Some(mut hold) = left.hold {
+            if hold.lasts()
+                && let Some(passage) = self.terms.budgets.try_pass(&self.site, self.port())
+            {
+                hold.set_site(Some(self.site.clone()));
+                return Ok(Ticket { hold, passage });
+            }
+            prefer = Some(hold.endpoint().id().clone());
+            hold.finish(Outcome::Success);
+        }
+        let (terms, site, port) = (self.terms, self.site.clone(), self.port());
+        let mut turn = self.budgeted(terms.budgets.turn(&site, port, self.patience())).await?;
+        loop {
+            self.budgeted(turn.slot()).await?;
+            let hold = self.lease(prefer.clone()).await?;
+            // A slot that went stale meanwhile is charged anew, which needs no wait.
+            if turn.try_slot() {
+                return Ok(Ticket { hold, passage: turn.spend() });
+            }
+            hold.finish(Outcome::Unused);
+        }
+    }
+
+    /// Waits for a step of the budget, and counts the time.
+    async fn budgeted<O>(
+        &mut self,
+        step: impl Future<Output = Result<O, Error>>,
+    ) -> Result<O, Error> {
+        let (done, waited) = timed(timeout(self.patience(), step)).await;
+        self.trip.budget_wait += waited;
+        self.patience = self.patience.saturating_sub(waited);
+        done.unwrap_or_else(|_| {
+            Err(Error::new(Kind::BudgetExceeded, "the site's budget gave no turn in time"))
+        })
+        .map_err(|error| self.or_timed_out(error))
+    }
+
+    /// Waits for a lease, and counts the time.
+    async fn lease(&mut self, prefer: Option<EndpointId>) -> Result<Hold, Error> {
+        if let Some(held) = &self.options.held {
+            return Ok(Hold::Lent(held.clone()));
+        }
+        let settings = self.pool.settings();
+        let wants = Wants {
+            ttl: self.options.ttl.unwrap_or(settings.ttl),
+            site: Some(self.site.clone()),
+            exclude: self.trip.failed.clone(),
+            prefer,
+        };
+        let (leased, waited) = timed(self.pool.lease(wants, self.patience())).await;
+        self.trip.lease_wait += waited;
+        self.patience = self.patience.saturating_sub(waited);
+        let mut lease = leased.map_err(|error| self.or_timed_out(error))?;
+        if self.options.renew.unwrap_or(settings.renew) {
+            lease.keep_alive();
+        }
+        Ok(Hold::Own(lease))
+    }
+
+    fn port(&self) -> Option<u16> {
+        self.replay.url().port_or_known_default()
+    }
+
+    /// How long the next wait may be.
+    fn patience(&self) -> Duration {
+        let patience = self.patience.min(LONGEST_WAIT);
+        match self.deadline {
+            Some(deadline) => patience.min(deadline.saturating_duration_since(Instant::now())),
+            None => patience,
+        }
+    }
+
+    /// Tells a wait that the caller's own timeout ended from one that was too long.
+    fn or_timed_out(&self, error: Error) -> Error {
+        let waiting = matches!(error.kind(), Kind::PoolExhausted | Kind::BudgetExceeded);
+        if waiting && self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Error::new(Kind::TimedOut, "the request's timeout was up while it waited")
+                .with_source(error);
+        }
+        error
+    }
+
+    async fn send(&mut self, ticket: Ticket) -> Result<Step, Failure<T::Error>> {
+        let Ticket { hold, passage } = ticket;
+        let endpoint = hold.endpoint();
+        let client = self.clients.of(&endpoint)?;
+        let request = self.timed_request()?;
+        let route =
+            Route { proxy: endpoint.scheme(), https_target: request.url().scheme() == "https" };
+        if !hold.is_trusted() {
+            hold.finish(Outcome::Expired);
+            return Err(lease_expired().into());
+        }
+        match hold.within_trust(self.transport.send(client, request)).await {
+            None => {
+                hold.finish(Outcome::Expired);
+                Err(lease_expired().into())
+            }
+            Some(Err(error)) => self.failed(hold, passage, route, error),
+            Some(Ok(response)) => self.answered(hold, passage, route, response),
+        }
+    }
+
+    fn timed_request(&self) -> Result<Request, Error> {
+        let mut request = self.replay.request().ok_or_else(|| {
+            Error::new(Kind::UnsupportedRequest, "the request's body cannot be sent again")
+        })?;
+        if let Some(deadline) = self.deadline {
+            *request.timeout_mut() = Some(deadline.saturating_duration_since(Instant::now()));
+        }
+        Ok(request)
+    }
+
+    /// Judges a failed send, and tries another endpoint if this one was at fault.
+    fn failed(
+        &mut self,
+        hold: Hold,
+        passage: Passage,
+        route: Route,
+        error: T::Error,
+    ) -> Result<Step, Failure<T::Error>> {
+        let outcome = classify::failure(error.as_error(), route);
+        match self.at_fault(hold, outcome) {
+            None => Err(Failure::Exchange(error)),
+            Some(fault) => self.elsewhere(passage, fault.with_source(error.into_source())),
+        }
+    }
+
+    /// Judges a response: the endpoint's own refusal, a redirect, or what the caller gets.
+    fn answered(
+        &mut self,
+        hold: Hold,
+        passage: Passage,
+        route: Route,
+        response: Response,
+    ) -> Result<Step, Failure<T::Error>> {
+        let outcome = classify::response(response.status(), route);
+        if outcome != Outcome::Success {
+            drop(response);
+            return match self.at_fault(hold, outcome) {
+                Some(fault) => self.elsewhere(passage, fault),
+                None => Err(Error::new(Kind::Client, "the endpoint's answer is not clear").into()),
+            };
+        }
+        match self.next_hop(&response) {
+            Some(hop) => {
+                drop(response);
+                if let Err(error) = self.follow(hop) {
+                    hold.finish(outcome);
+                    return Err(error.into());
+                }
+                Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
+            }
+            None => {
+                let info = LeaseInfo {
+                    endpoint: hold.endpoint().id().clone(),
+                    pool: hold.pool().name().clone(),
+                    fence: hold.fence(),
+                    trip: mem::take(&mut self.trip),
+                };
+                let cargo = Cargo { hold, passage, route, outcome };
+                Ok(Step::Done(body::load(response, cargo, info)))
+            }
+        }
+    }
+
+    /// Gives the lease back; an error when the endpoint itself was at fault.
+    fn at_fault(&mut self, hold: Hold, outcome: Outcome) -> Option<Error> {
+        let (kind, what) = match outcome {
+            Outcome::ProxyUnreachable => (Kind::ProxyUnreachable, "could not be reached"),
+            Outcome::CredentialsRefused => (Kind::CredentialsRefused, "refused its credentials"),
+            _ => {
+                hold.finish(outcome);
+                return None;
+            }
+        };
+        let endpoint = hold.endpoint().id().clone();
+        hold.finish(outcome);
+        tracing::debug!(pool = %self.pool.name(), %endpoint, %outcome, "attempt failed");
+        self.trip.failed.push(endpoint);
+        Some(Error::new(kind, format!("the endpoint {what}")).with_tried(self.trip.failed.clone()))
+    }
+
+    /// Another endpoint takes over, with the slot that the site never saw.
+    fn elsewhere(&self, passage: Passage, fault: Error) -> Result<Step, Failure<T::Error>> {
+        let attempts = self.options.attempts.unwrap_or(self.terms.attempts).max(1) as usize;
+        let tried = self.trip.failed.len();
+        let another = self.options.held.is_none()
+            && tried < attempts
+            && tried < self.pool.inventory().snapshot().len()
+            && self.replay.can_send();
+        if another {
+            Ok(Step::Again(Left { hold: None, passage: Some(passage), failure: Some(fault) }))
+        } else {
+            Err(fault.into())
+        }
+    }
+
+    fn next_hop(&self, response: &Response) -> Option<Hop> {
+        self.terms.redirects.limit()?;
+        let (url, method) = (self.replay.url(), self.replay.method());
+        next_hop(url, method, response.status(), response.headers())
+            .filter(|hop| !hop.keep_body || self.replay.can_follow())
+    }
+
+    fn follow(&mut self, mut hop: Hop) -> Result<(), Error> {
+        if !matches!(hop.url.scheme(), "http" | "https") {
+            return Err(Error::new(Kind::TargetRefused, "a redirect left http and https"));
+        }
+        let Some(site) = Site::of(&hop.url) else {
+            return Err(Error::new(Kind::TargetRefused, "a redirect led to an invalid host"));
+        };
+        if !self.terms.targets.allows_redirect(self.replay.url(), &hop.url) {
+            return Err(target_refused());
+        }
+        if self.terms.redirects.limit().is_some_and(|limit| self.trip.hops >= limit) {
+            return Err(Error::new(Kind::TooManyRedirects, "too many redirects"));
+        }
+        self.trip.hops += 1;
+        take_userinfo(&mut hop.url);
+        let from = self.replay.url().clone();
+        carry_over(self.replay.headers_mut(), &from, &hop, self.terms.redirects);
+        self.replay.redirect(hop.url, hop.method, hop.keep_body);
+        self.site = site;
+        Ok(())
+    }
+}
+
+/// Runs a step and says how long it waited; most need no wait, and then no clock.
+async fn timed<F: Future>(step: F) -> (F::Output, Duration) {
+    let mut step = pin!(step);
+    let first = poll_fn(|cx| Poll::Ready(step.as_mut().poll(cx))).await;
+    if let Poll::Ready(output) = first {
+        return (output, Duration::ZERO);
+    }
+    let started = Instant::now();
+    (step.await, started.elapsed())
+}
+
+/// Keeps sums of instants representable.
+const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
+
+fn lease_expired() -> Error {
+    Error::new(Kind::LeaseExpired, "lease expired before the response began")
+}
+
+fn target_refused() -> Error {
+    Error::new(Kind::TargetRefused, "the target's address may not be fetched")
+}

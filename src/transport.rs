@@ -1,0 +1,73 @@
+//! Putting a request on the wire once it has its endpoint's client.
+
+use std::future::Future;
+
+use reqwest::{Client, Request, Response};
+
+use crate::error::{BoxError, Error};
+
+/// How a request is put on the wire once it has its endpoint's client.
+pub(crate) trait Transport: Sync {
+    type Error: AsBoxError;
+
+    fn send(
+        &self,
+        client: Client,
+        request: Request,
+    ) -> impl Future<Output = Result<Response, Self::Error>> + Send;
+}
+
+/// A transport's error, looked at and passed on.
+pub(crate) trait AsBoxError: Send + Sized {
+    fn as_error(&self) -> &(dyn std::error::Error + 'static);
+
+    /// The error without the target's URL.
+    fn into_source(self) -> BoxError;
+}
+
+impl AsBoxError for reqwest::Error {
+    fn as_error(&self) -> &(dyn std::error::Error + 'static) {
+        self
+    }
+
+    fn into_source(self) -> BoxError {
+        Box::new(self.without_url())
+    }
+}
+
+impl AsBoxError for BoxError {
+    fn as_error(&self) -> &(dyn std::error::Error + 'static) {
+        &**self
+    }
+
+    fn into_source(self) -> BoxError {
+        match self.downcast::<reqwest::Error>() {
+            Ok(error) => Box::new(error.without_url()),
+            Err(error) => error,
+        }
+    }
+}
+
+/// Sends with the endpoint's client, and nothing else.
+pub(crate) struct Direct;
+
+impl Transport for Direct {
+    type Error = reqwest::Error;
+
+    async fn send(&self, client: Client, request: Request) -> Result<Response, reqwest::Error> {
+        client.execute(request).await
+    }
+}
+
+/// Why a request failed: for want of a lease, or on the wire.
+#[derive(Debug)]
+pub(crate) enum Failure<E> {
+    Lease(Error),
+    Exchange(E),
+}
+
+impl<E> From<Error> for Failure<E> {
+    fn from(error: Error) -> Self {
+        Self::Lease(error)
+    }
+}
