@@ -5,8 +5,9 @@ use crate::secret::Token;
 use crate::store::{Member, StandingOrder};
 use crate::verdict::{QuarantineCode, Strike};
 
-/// A member and all that is known of it.
+/// A member and all that is known of it, in two cache lines.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Slot {
     pub(super) id: EndpointId,
     /// Unlike the index, never used again.
