@@ -1,5 +1,6 @@
 //! From what a user writes to checked rules.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -27,11 +28,21 @@ pub struct BudgetsBuilder {
 }
 
 /// A rule as the user wrote it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Written {
     target: String,
     suffix: bool,
     budget: Option<Budget>,
+}
+
+/// Without the target, which may be a URL with a password in it before it is checked.
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Written")
+            .field("suffix", &self.suffix)
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a rule is for.
