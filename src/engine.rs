@@ -130,7 +130,7 @@ impl Engine {
             clients,
             options,
             replay: Replay::new(request),
-            deadline: timeout.map(|timeout| entered + timeout),
+            deadline: timeout.map(|timeout| entered + timeout.min(LONGEST_WAIT)),
             patience: options.max_wait.unwrap_or(settings.max_wait),
             trip: Trip::default(),
         };

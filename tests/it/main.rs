@@ -6,4 +6,5 @@ mod local;
 mod never_direct;
 mod requests;
 mod rig;
+mod settings;
 mod support;
