@@ -6,5 +6,6 @@ mod local;
 mod never_direct;
 mod requests;
 mod rig;
+mod secrets;
 mod settings;
 mod support;
