@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use http::HeaderValue;
-use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
+use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION, UPGRADE};
+use http::{HeaderValue, Method};
 use reqwest::{Client, Request, Response};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
@@ -164,6 +164,9 @@ fn admissible(mut request: Request) -> Result<Request, Error> {
     }
     if Site::of(request.url()).is_none() {
         return refuse("the URL's host is not valid");
+    }
+    if request.method() == Method::CONNECT || request.headers().contains_key(UPGRADE) {
+        return refuse("a connection that the caller takes over would outlive its lease");
     }
     // It would take the place of the endpoint's own credentials.
     request.headers_mut().remove(PROXY_AUTHORIZATION);
