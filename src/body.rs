@@ -58,8 +58,9 @@ struct LeasedBody {
 
 struct Cell(Mutex<State>);
 
+#[allow(clippy::large_enum_variant, reason = "it is open for nearly all of its life")]
 enum State {
-    Open(Box<Open>),
+    Open(Open),
     /// Ended by the watchdog; the reader has not been told yet.
     Expired,
     Over,
@@ -81,7 +82,7 @@ impl Cell {
     fn end(&self, outcome: Option<Outcome>, next: State) -> Option<Waker> {
         match mem::replace(&mut *self.state(), next) {
             State::Open(open) => {
-                let Open { body, cargo, reader } = *open;
+                let Open { body, cargo, reader } = open;
                 // The connection closes before the endpoint can be leased again.
                 drop(body);
                 drop(cargo.passage);
@@ -113,7 +114,7 @@ impl LeasedBody {
         let until = cargo.hold.trusted_until();
         let watchdog = cargo.hold.pool().watchdog().clone();
         let open = Open { body, cargo, reader: None };
-        let cell = Arc::new(Cell(Mutex::new(State::Open(Box::new(open)))));
+        let cell = Arc::new(Cell(Mutex::new(State::Open(open))));
         let watched = until.map(|until| {
             let weak: Weak<Cell> = Arc::downgrade(&cell);
             let key = watchdog.watch(until, weak);

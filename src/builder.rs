@@ -102,7 +102,8 @@ impl LeaseBuilder {
     ///
     /// A unix socket is refused, and so are secrets among the default headers (`Authorization`,
     /// `Cookie`, `Proxy-Authorization`), for they would go along redirects to other hosts. A
-    /// Windows named pipe cannot be told from here, and a connector layer can lead anywhere:
+    /// timeout counts for each send by itself; the whole request's is
+    /// [`timeout`](Self::timeout). A Windows named pipe cannot be told from here, and a connector layer can lead anywhere:
     /// neither belongs into a template.
     pub fn template(
         mut self,

@@ -332,6 +332,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "socks")]
     fn what_reqwest_would_pass_over_is_refused() {
         use InvalidEndpoint::*;
         let long = format!("http://{}:1", "a".repeat(3000));

@@ -1,7 +1,9 @@
 //! One request: budget, lease, endpoint, exchange, verdict.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::mem;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -9,7 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION, UPGRADE};
 use http::{HeaderValue, Method};
 use reqwest::{Client, Request, Response};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout};
 use url::Url;
 
 use crate::body::{self, Cargo};
@@ -116,7 +118,7 @@ impl Engine {
         transport: &T,
     ) -> Result<Response, Failure<T::Error>> {
         let entered = Instant::now();
-        let request = admissible(request)?;
+        let (request, site) = admissible(request)?;
         if !self.targets.allows(request.url()) {
             return Err(target_refused().into());
         }
@@ -130,11 +132,22 @@ impl Engine {
             clients,
             options,
             replay: Replay::new(request),
+            site,
             deadline: timeout.map(|timeout| entered + timeout.min(LONGEST_WAIT)),
             patience: options.max_wait.unwrap_or(settings.max_wait),
             trip: Trip::default(),
         };
         journey.run().await
+    }
+
+    /// Builds the clients of all endpoints.
+    pub(crate) fn warm_up(&self) -> Result<(), Error> {
+        for (pool, clients) in &self.pools {
+            for endpoint in pool.inventory().snapshot().iter() {
+                clients.of(endpoint)?;
+            }
+        }
+        Ok(())
     }
 
     fn pool(&self, options: &LeaseOptions) -> Result<(&Pool, &Clients), Error> {
@@ -154,7 +167,7 @@ impl Engine {
 }
 
 /// Refuses what cannot go through a proxy, and takes credentials out of the URL.
-fn admissible(mut request: Request) -> Result<Request, Error> {
+fn admissible(mut request: Request) -> Result<(Request, Site), Error> {
     let refuse = |why| Err(Error::new(Kind::UnsupportedRequest, why));
     if request.version() == http::Version::HTTP_3 {
         return refuse("HTTP/3 does not go through a proxy");
@@ -162,23 +175,23 @@ fn admissible(mut request: Request) -> Result<Request, Error> {
     if !matches!(request.url().scheme(), "http" | "https") {
         return refuse("only http and https URLs go through a proxy");
     }
-    if Site::of(request.url()).is_none() {
+    let Some(site) = Site::of(request.url()) else {
         return refuse("the URL's host is not valid");
-    }
+    };
     if request.method() == Method::CONNECT || request.headers().contains_key(UPGRADE) {
         return refuse("a connection that the caller takes over would outlive its lease");
     }
     // It would take the place of the endpoint's own credentials.
     request.headers_mut().remove(PROXY_AUTHORIZATION);
     let (username, password) = take_userinfo(request.url_mut());
-    if !username.is_empty() || password.is_some() {
-        if let (false, Some(value)) =
-            (request.headers().contains_key(AUTHORIZATION), basic(&username, password.as_deref()))
-        {
-            request.headers_mut().insert(AUTHORIZATION, value);
-        }
+    let named = !username.is_empty() || password.is_some();
+    if named
+        && !request.headers().contains_key(AUTHORIZATION)
+        && let Some(value) = basic(&username, password.as_deref())
+    {
+        request.headers_mut().insert(AUTHORIZATION, value);
     }
-    Ok(request)
+    Ok((request, site))
 }
 
 /// RFC 9110 section 4.2.4: no user information in a request's target.
@@ -215,6 +228,8 @@ struct Journey<'a, T> {
     clients: &'a Clients,
     options: &'a LeaseOptions,
     replay: Replay,
+    /// The site of the present hop.
+    site: Site,
     /// When the caller's own timeout is up.
     deadline: Option<Instant>,
     /// Time left for waiting.
@@ -265,29 +280,28 @@ impl<T: Transport> Journey<'_, T> {
         let mut prefer = None;
         if let Some(passage) = left.passage {
             let hold = self.lease(None).await?;
-            return Ok(Ticket { hold, passage });
+            if passage.is_fresh() {
+                return Ok(Ticket { hold, passage });
+            }
+            if let Some(passage) = self.engine.budgets.try_pass(&self.site, self.port()) {
+                return Ok(Ticket { hold, passage });
+            }
+            hold.finish(Outcome::Unused);
         }
         if let Some(mut hold) = left.hold {
-            if hold.is_trusted() {
-                if let Some(passage) = self.engine.budgets.try_pass(self.replay.url()) {
-                    hold.set_site(Site::of(self.replay.url()));
-                    return Ok(Ticket { hold, passage });
-                }
+            if hold.is_trusted()
+                && let Some(passage) = self.engine.budgets.try_pass(&self.site, self.port())
+            {
+                hold.set_site(Some(self.site.clone()));
+                return Ok(Ticket { hold, passage });
             }
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
         }
-        let mut turn = {
-            let entered = Instant::now();
-            let until = self.until(entered);
-            let longest = until - entered;
-            let url = self.replay.url().clone();
-            let turn = self.engine.budgets.turn(&url, longest);
-            self.budgeted(until, turn).await?
-        };
+        let (engine, site, port) = (self.engine, self.site.clone(), self.port());
+        let mut turn = self.budgeted(engine.budgets.turn(&site, port, self.patience())).await?;
         loop {
-            let until = self.until(Instant::now());
-            self.budgeted(until, turn.slot()).await?;
+            self.budgeted(turn.slot()).await?;
             let hold = self.lease(prefer.clone()).await?;
             // A slot that went stale meanwhile is charged anew, which needs no wait.
             if turn.try_slot() {
@@ -300,12 +314,9 @@ impl<T: Transport> Journey<'_, T> {
     /// Waits for a step of the budget, and counts the time.
     async fn budgeted<O>(
         &mut self,
-        until: Instant,
         step: impl Future<Output = Result<O, Error>>,
     ) -> Result<O, Error> {
-        let started = Instant::now();
-        let done = timeout_at(until, step).await;
-        let waited = started.elapsed();
+        let (done, waited) = timed(timeout(self.patience(), step)).await;
         self.trip.budget_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
         done.unwrap_or_else(|_| {
@@ -320,13 +331,13 @@ impl<T: Transport> Journey<'_, T> {
             return Ok(Hold::Lent(held.clone()));
         }
         let settings = self.pool.settings();
-        let mut wants = Wants::new(self.options.ttl.unwrap_or(settings.ttl));
-        wants.site = Site::of(self.replay.url());
-        wants.exclude.clone_from(&self.trip.failed);
-        wants.prefer = prefer;
-        let started = Instant::now();
-        let leased = self.pool.lease(&wants, self.until(started)).await;
-        let waited = started.elapsed();
+        let wants = Wants {
+            ttl: self.options.ttl.unwrap_or(settings.ttl),
+            site: Some(self.site.clone()),
+            exclude: self.trip.failed.clone(),
+            prefer,
+        };
+        let (leased, waited) = timed(self.pool.lease(wants, self.patience())).await;
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
         let mut lease = leased.map_err(|error| self.or_timed_out(error))?;
@@ -336,10 +347,17 @@ impl<T: Transport> Journey<'_, T> {
         Ok(Hold::Own(lease))
     }
 
-    /// When the present wait must end.
-    fn until(&self, now: Instant) -> Instant {
-        let patience = now + self.patience.min(LONGEST_WAIT);
-        self.deadline.map_or(patience, |deadline| deadline.max(now).min(patience))
+    fn port(&self) -> Option<u16> {
+        self.replay.url().port_or_known_default()
+    }
+
+    /// How long the next wait may be.
+    fn patience(&self) -> Duration {
+        let patience = self.patience.min(LONGEST_WAIT);
+        match self.deadline {
+            Some(deadline) => patience.min(deadline.saturating_duration_since(Instant::now())),
+            None => patience,
+        }
     }
 
     /// Tells a wait that the caller's own timeout ended from one that was too long.
@@ -417,7 +435,10 @@ impl<T: Transport> Journey<'_, T> {
         match self.next_hop(&response) {
             Some(hop) => {
                 drop(response);
-                self.follow(hop)?;
+                if let Err(error) = self.follow(hop) {
+                    hold.finish(outcome);
+                    return Err(error.into());
+                }
                 Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
             }
             None => {
@@ -476,9 +497,9 @@ impl<T: Transport> Journey<'_, T> {
         if !matches!(hop.url.scheme(), "http" | "https") {
             return Err(Error::new(Kind::TargetRefused, "a redirect left http and https"));
         }
-        if Site::of(&hop.url).is_none() {
+        let Some(site) = Site::of(&hop.url) else {
             return Err(Error::new(Kind::TargetRefused, "a redirect led to an invalid host"));
-        }
+        };
         if !self.engine.targets.allows_redirect(self.replay.url(), &hop.url) {
             return Err(target_refused());
         }
@@ -490,8 +511,20 @@ impl<T: Transport> Journey<'_, T> {
         let from = self.replay.url().clone();
         carry_over(self.replay.headers_mut(), &from, &hop, self.engine.redirects);
         self.replay.redirect(hop.url, hop.method, hop.keep_body);
+        self.site = site;
         Ok(())
     }
+}
+
+/// Runs a step and says how long it waited; most need no wait, and then no clock.
+async fn timed<F: Future>(step: F) -> (F::Output, Duration) {
+    let mut step = pin!(step);
+    let first = poll_fn(|cx| Poll::Ready(step.as_mut().poll(cx))).await;
+    if let Poll::Ready(output) = first {
+        return (output, Duration::ZERO);
+    }
+    let started = Instant::now();
+    (step.await, started.elapsed())
 }
 
 /// Keeps sums of instants representable.

@@ -63,11 +63,14 @@ pub use retry::LeaseRetryStrategy;
 pub use secret::{Secret, Token};
 pub use service::{BoxFuture, LeaseLayer, LeaseService, Send, Sender};
 pub use site::Site;
+#[cfg(any(test, feature = "test-util"))]
+pub use store::conformance;
 pub use store::{
     AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, Claim,
     Grant, LeaseStore, ListRequest, MAX_ASSIGNMENTS, MAX_BATCH, MAX_SWEEP, MAX_WEIGHT, Member,
     MemberState, MemoryStore, Mode, Order, Policy, PoolConfig, ReapReply, ReapRequest, Release,
     ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, StandingOrder, State, Status, Term,
+    Violation, violations,
 };
 pub use targets::Targets;
 pub use telemetry::Counts;

@@ -4,7 +4,7 @@ use http::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, LOCATION,
     PROXY_AUTHORIZATION, REFERER, TRANSFER_ENCODING, WWW_AUTHENTICATE,
 };
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use url::Url;
 
 /// How redirects are followed.
@@ -75,19 +75,20 @@ pub(crate) fn next_hop(
     let location = std::str::from_utf8(headers.get(LOCATION)?.as_bytes()).ok()?;
     let mut url = from.join(location).ok()?;
     url.set_fragment(None);
+    // What reqwest cannot send it does not follow (a urn, say): the redirect itself is returned.
+    Uri::try_from(url.as_str()).ok()?;
     Some(Hop { url, method, keep_body })
 }
 
 /// Makes the headers of one hop those of the next.
 pub(crate) fn carry_over(headers: &mut HeaderMap, from: &Url, hop: &Hop, redirects: Redirects) {
-    headers.remove(HOST);
     if !hop.keep_body {
         for name in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING, TRANSFER_ENCODING] {
             headers.remove(name);
         }
     }
     if !same_origin(from, &hop.url) {
-        for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, WWW_AUTHENTICATE] {
+        for name in [HOST, AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, WWW_AUTHENTICATE] {
             headers.remove(name);
         }
         headers.remove("cookie2");
@@ -158,6 +159,7 @@ mod tests {
         assert_eq!(to("//b.test/"), "http://b.test/");
         assert_eq!(to("?r"), "http://a.test/x/y?r");
         assert!(hop(Method::GET, 302, "http://[bad").is_none());
+        assert!(hop(Method::GET, 302, "urn:isbn:1").is_none());
         let nowhere =
             next_hop(&url("http://a.test"), &Method::GET, StatusCode::FOUND, &HeaderMap::new());
         assert_eq!(nowhere, None);
@@ -172,11 +174,12 @@ mod tests {
         }
         let to = |url: &Url| Hop { url: url.clone(), method: Method::GET, keep_body: true };
         carry_over(&mut headers, &a, &to(&a), Redirects::default());
-        assert!(headers.contains_key(AUTHORIZATION) && !headers.contains_key(HOST));
+        assert!(headers.contains_key(AUTHORIZATION) && headers.contains_key(HOST));
         assert_eq!(headers[REFERER], "http://a.test/");
         carry_over(&mut headers, &a, &to(&b), Redirects::default());
         carry_over(&mut headers, &b, &to(&b), Redirects::default());
         assert!(!headers.contains_key(AUTHORIZATION) && !headers.contains_key(COOKIE));
+        assert!(!headers.contains_key(HOST), "another host has another name");
         assert!(headers.contains_key(CONTENT_TYPE));
     }
 

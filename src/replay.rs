@@ -19,11 +19,11 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn new(mut request: Request) -> Self {
-        let stream = match request.body() {
-            Some(body) if body.as_bytes().is_none() => request.body_mut().take().map(Stream::new),
-            _ => None,
-        };
-        Self { request, stream }
+        let streamed = request.body().is_some_and(|body| body.as_bytes().is_none());
+        let stream = if streamed { request.body_mut().take() } else { None };
+        // Nothing is as good as an empty stream, and can be sent again.
+        let stream = stream.filter(|body| body.size_hint().exact() != Some(0));
+        Self { request, stream: stream.map(Stream::new) }
     }
 
     pub(crate) fn url(&self) -> &Url {

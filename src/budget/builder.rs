@@ -18,8 +18,8 @@ use crate::site::Site;
 /// Makes [`Budgets`]; the order of the calls does not matter.
 ///
 /// - default budget: none, sites without a rule are not limited
-/// - most sites: 100,000, some 40 MB at most
-#[derive(Debug, Clone)]
+/// - most sites: 100,000, some 35 MB
+#[derive(Clone)]
 #[must_use]
 pub struct BudgetsBuilder {
     default: Option<Budget>,
@@ -106,6 +106,18 @@ impl BudgetsBuilder {
     /// [`Kind::Config`] for a host that cannot be one, two rules for the same target, a rate,
     /// burst or longest wait of zero, an interval below 1 µs, a burst that takes more than
     /// 35 years to come back, and no room for sites.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_lease::{Budget, Budgets};
+    ///
+    /// let twice = Budgets::builder()
+    ///     .site("example.com", Budget::per_second(1))
+    ///     .unlimited("EXAMPLE.com.");
+    /// let error = twice.build().unwrap_err();
+    /// assert_eq!(error.to_string(), "there are two budgets for example.com");
+    /// ```
     pub fn build(self) -> Result<Budgets, Error> {
         if self.max_sites == 0 {
             return Err(config("room for at least one site is needed".into()));
@@ -119,6 +131,12 @@ impl BudgetsBuilder {
         let sites = Sites::new(self.max_sites);
         let slowed = AtomicBool::new(false);
         Ok(Budgets(Arc::new(Inner { epoch, rules, sites, slowed })))
+    }
+}
+
+impl fmt::Debug for BudgetsBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BudgetsBuilder").field("rules", &self.rules.len()).finish_non_exhaustive()
     }
 }
 

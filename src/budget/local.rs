@@ -11,6 +11,8 @@ use super::clock::{At, SetClock};
 use crate::error::Error;
 
 /// Hands out the slots of one site. Only the head of the site's queue calls it.
+///
+/// Reserving is async for limiters that ask a server; those never have a slot to try.
 pub(super) trait Limiter: Send + Sync {
     /// Charges the earliest slot at or after `from`, and tells when it is.
     fn reserve(&self, from: At) -> impl Future<Output = Result<At, Error>> + Send;

@@ -1,6 +1,5 @@
 //! The queue before one site: first in, first out, and only its head asks the limiter.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,11 +18,15 @@ pub(super) struct Queue {
     pub(super) budget: Option<Budget>,
     pub(super) limiter: Option<Local>,
     epoch: Epoch,
-    schedule: Mutex<Schedule>,
+    state: Mutex<State>,
     /// One permit, which is being the head. It is handed on in the order of arrival.
     head: Semaphore,
+}
+
+pub(super) struct State {
+    pub(super) schedule: Schedule,
     /// Those in the queue, the head among them.
-    waiting: AtomicUsize,
+    waiting: usize,
 }
 
 impl Queue {
@@ -34,9 +37,8 @@ impl Queue {
             budget: limit.map(|(budget, _)| budget),
             limiter: Local::new(pace.interval, pace.burst),
             epoch,
-            schedule: Mutex::new(Schedule::new(pace)),
+            state: Mutex::new(State { schedule: Schedule::new(pace), waiting: 0 }),
             head: Semaphore::new(1),
-            waiting: AtomicUsize::new(0),
         }
     }
 
@@ -47,15 +49,11 @@ impl Queue {
         site: &str,
     ) -> Result<Place, Error> {
         let now = self.now();
+        self.enter(now, max_wait).map_err(|refused| refused.for_site(site))?;
         let mut place = Place::new(self, now);
-        place.admit(now, max_wait, site)?;
         if !place.try_lead() {
-            // The semaphore is never closed.
-            if let Ok(permit) = place.queue.head.acquire().await {
-                permit.forget();
-                place.leads = true;
-            }
-            place.waited = place.queue.now().since(now);
+            // Boxed as are all waits here: the futures of those who need not wait stay small.
+            Box::pin(place.wait_to_lead()).await;
         }
         Ok(place)
     }
@@ -63,18 +61,33 @@ impl Queue {
     /// Becomes the head if nobody is queued.
     pub(super) fn try_join(self: Arc<Self>) -> Option<Place> {
         let now = self.now();
+        self.enter(now, Duration::MAX).ok()?;
         let mut place = Place::new(self, now);
         place.try_lead().then_some(place)
     }
 
+    /// Counts a newcomer in, unless it would wait too long by the rate, the queue and the last
+    /// slot.
+    fn enter(&self, now: At, max_wait: Duration) -> Result<(), TooLong> {
+        let longest = self.budget.and_then(|budget| budget.longest_wait());
+        let max_wait = longest.map_or(max_wait, |longest| longest.min(max_wait));
+        let mut state = self.state();
+        let wait = state.schedule.forecast(now, state.waiting).since(now);
+        if wait > max_wait {
+            return Err(TooLong { wait, max_wait });
+        }
+        state.waiting += 1;
+        Ok(())
+    }
+
     pub(super) fn slow(&self, delay: Duration, how_long: Duration) {
         let now = self.now();
-        self.schedule().slow(delay, now, now.after(how_long));
+        self.state().schedule.slow(delay, now, now.after(how_long));
     }
 
     /// Whether requests need not queue here at this moment.
     pub(super) fn is_open(&self) -> bool {
-        self.budget.is_none() && !self.schedule().is_slow(self.now())
+        self.budget.is_none() && !self.state().schedule.is_slow(self.now())
     }
 
     pub(super) fn now(&self) -> At {
@@ -82,40 +95,46 @@ impl Queue {
     }
 
     pub(super) fn is_fresh(&self, now: At) -> bool {
-        self.schedule().is_fresh(now)
+        self.state().schedule.is_fresh(now)
     }
 
-    pub(super) fn schedule(&self) -> MutexGuard<'_, Schedule> {
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How many are in the queue, and whether being the head is free.
+    #[cfg(test)]
+    pub(super) fn idle(&self) -> (usize, usize) {
+        (self.state().waiting, self.head.available_permits())
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A wait that is longer than allowed.
+struct TooLong {
+    wait: Duration,
+    max_wait: Duration,
+}
+
+impl TooLong {
+    fn for_site(self, site: &str) -> Error {
+        let max_wait = self.max_wait;
+        let message = format!("the wait for {site} is longer than the {max_wait:.1?} allowed");
+        Error::new(Kind::BudgetExceeded, message).with_retry_after(self.wait)
     }
 }
 
 /// A place in a queue; dropping it leaves the queue and makes the next one the head.
 pub(super) struct Place {
-    pub(super) queue: Arc<Queue>,
+    queue: Arc<Queue>,
     joined: At,
-    /// How many were ahead on arrival.
-    ahead: usize,
     leads: bool,
-    waited: Duration,
+    spent: bool,
 }
 
 impl Place {
+    /// The place of one who has entered.
     fn new(queue: Arc<Queue>, joined: At) -> Self {
-        let ahead = queue.waiting.fetch_add(1, Ordering::Relaxed);
-        Self { queue, joined, ahead, leads: false, waited: Duration::ZERO }
-    }
-
-    /// Judges the wait from the rate, the queue and the last slot.
-    fn admit(&self, now: At, max_wait: Duration, site: &str) -> Result<(), Error> {
-        let longest = self.queue.budget.and_then(|budget| budget.longest_wait());
-        let max_wait = longest.map_or(max_wait, |longest| longest.min(max_wait));
-        let wait = self.queue.schedule().forecast(now, self.ahead).since(now);
-        if wait <= max_wait {
-            return Ok(());
-        }
-        let message = format!("the wait for {site} is longer than the {max_wait:.1?} allowed");
-        Err(Error::new(Kind::BudgetExceeded, message).with_retry_after(wait))
+        Self { queue, joined, leads: false, spent: false }
     }
 
     fn try_lead(&mut self) -> bool {
@@ -125,71 +144,87 @@ impl Place {
         true
     }
 
+    async fn wait_to_lead(&mut self) {
+        // The semaphore is never closed.
+        if let Ok(permit) = self.queue.head.acquire().await {
+            permit.forget();
+            self.leads = true;
+        }
+    }
+
     /// Takes over the kept slot or reserves the next one, and sleeps to it.
     pub(super) async fn slot(&mut self) -> Result<(), Error> {
-        let began = self.queue.now();
-        let mut due = self.reserve(began).await?;
+        let now = self.queue.now();
+        match self.known_slot(now) {
+            Ok(slot) if slot <= now => Ok(()),
+            slot => Box::pin(self.wait_for(slot, now)).await,
+        }
+    }
+
+    /// Sleeps to a slot, or to one that is reserved from a moment on.
+    async fn wait_for(&self, slot: Result<At, At>, began: At) -> Result<(), Error> {
+        let mut due = match slot {
+            Ok(slot) => slot,
+            Err(from) => self.reserve(from).await?,
+        };
         let mut now = began;
         while now < due {
             sleep_until(self.queue.epoch.instant(due)).await;
             now = self.queue.now();
-            due = self.queue.schedule().keep(due);
+            due = self.queue.state().schedule.keep(due);
         }
-        self.waited += now.since(began);
         Ok(())
     }
 
-    async fn reserve(&self, now: At) -> Result<At, Error> {
-        let from = {
-            let mut schedule = self.queue.schedule();
-            if let Some(kept) = schedule.kept(now) {
-                return Ok(kept);
-            }
-            schedule.from(self.joined, now)
+    /// The slot that is kept, or one that is due already; else from when to reserve.
+    fn known_slot(&self, now: At) -> Result<At, At> {
+        let schedule = &mut self.queue.state().schedule;
+        if let Some(kept) = schedule.kept(now) {
+            return Ok(kept);
+        }
+        let from = schedule.from(self.joined, now);
+        if from > now || !schedule.is_due(now) {
+            return Err(from);
+        }
+        let slot = match &self.queue.limiter {
+            Some(limiter) => limiter.try_reserve(from, now).ok_or(from)?,
+            None => from,
         };
+        Ok(schedule.reserved(slot))
+    }
+
+    async fn reserve(&self, from: At) -> Result<At, Error> {
         let slot = match &self.queue.limiter {
             Some(limiter) => limiter.reserve(from).await?,
             None => from,
         };
-        Ok(self.queue.schedule().reserved(slot))
+        Ok(self.queue.state().schedule.reserved(slot))
     }
 
     /// Takes a slot only if one is due now.
     pub(super) fn try_slot(&mut self) -> bool {
         let now = self.queue.now();
-        let mut schedule = self.queue.schedule();
-        if let Some(kept) = schedule.kept(now) {
-            return kept <= now;
-        }
-        let from = schedule.from(self.joined, now);
-        if from > now {
-            return false;
-        }
-        let slot = match &self.queue.limiter {
-            Some(limiter) => limiter.try_reserve(from, now),
-            None => Some(from),
-        };
-        slot.map(|slot| schedule.reserved(slot)).is_some()
+        self.known_slot(now).is_ok_and(|slot| slot <= now)
     }
 
     pub(super) fn grace(&self) -> Duration {
-        self.queue.schedule().grace()
-    }
-
-    pub(super) fn waited(&self) -> Duration {
-        self.waited
+        self.queue.state().schedule.grace()
     }
 
     /// Uses the slot up.
-    pub(super) fn spend(self) {
-        let epoch = self.queue.epoch;
-        self.queue.schedule().spend(|| epoch.now());
+    pub(super) fn spend(mut self) {
+        self.spent = true;
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.queue.waiting.fetch_sub(1, Ordering::Relaxed);
+        let mut state = self.queue.state();
+        state.waiting -= 1;
+        if self.spent {
+            state.schedule.spend(|| self.queue.now());
+        }
+        drop(state);
         if self.leads {
             self.queue.head.add_permits(1);
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Requests are spread evenly: 2 a second are one every 500 ms. The interval is rounded up to
 /// whole microseconds. Nothing is checked here, but all of it by [`BudgetsBuilder::build`].
 ///
-/// - burst: 1, so that a site never sees two requests at once that it was not asked about
+/// - burst: 1, so that no two requests are closer together than the interval
 /// - longest wait: none of its own; a request's own wait decides
 ///
 /// [`BudgetsBuilder::build`]: crate::BudgetsBuilder::build

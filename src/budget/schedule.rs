@@ -19,7 +19,7 @@ pub(super) struct Schedule {
     /// The reserved slot that nobody has used yet. It belongs to the queue.
     kept: Option<At>,
     /// When the last request started, at the latest.
-    started: At,
+    started: Option<At>,
     slow: Option<Slow>,
 }
 
@@ -39,7 +39,7 @@ impl Schedule {
     pub(super) fn slow(&mut self, delay: Duration, now: At, until: At) {
         if !self.is_slow(now) {
             // The start is at most the grace later than its slot.
-            self.started = self.started.after(self.grace()).min(now);
+            self.started = self.started.map(|slot| slot.after(self.grace()).min(now));
         }
         self.slow = Some(Slow { delay, until });
     }
@@ -75,13 +75,18 @@ impl Schedule {
     /// Uses the kept slot up; `now` is asked only where the very moment matters.
     pub(super) fn spend(&mut self, now: impl FnOnce() -> At) {
         let slot = self.kept.take();
-        self.started = if self.slow.is_some() { now() } else { slot.unwrap_or(self.last) };
+        self.started = Some(if self.slow.is_some() { now() } else { slot.unwrap_or(self.last) });
     }
 
     /// The moment to ask the limiter about, for a request that has been waiting since `joined`.
     pub(super) fn from(&self, joined: At, now: At) -> At {
         let late = now.since(self.last) <= SLACK;
         self.not_before(if late { joined.max(self.last).min(now) } else { now })
+    }
+
+    /// Whether a slot is due by `now`, as far as this process knows.
+    pub(super) fn is_due(&self, now: At) -> bool {
+        self.full_at.before(self.pace.tolerance()) <= now
     }
 
     /// How long a slot may be kept for a lease: one interval, at most a second.
@@ -93,22 +98,27 @@ impl Schedule {
     /// The slot that a request gets which finds `ahead` others before it.
     pub(super) fn forecast(&self, now: At, ahead: usize) -> At {
         let kept = self.kept.filter(|kept| now.since(*kept) <= self.grace());
-        let (charges, kept) = match (kept, ahead) {
+        let charges = match (kept, ahead) {
             (Some(kept), 0) => return self.not_before(kept).max(now),
-            (Some(kept), _) => (ahead - 1, kept),
-            (None, _) => (ahead, At::default()),
+            (Some(_), _) => ahead - 1,
+            (None, _) => ahead,
         };
         let charges = u32::try_from(charges).unwrap_or(u32::MAX);
         let slot = self.full_at.max(now).after(self.pace.interval.saturating_mul(charges));
         let slot = slot.before(self.pace.tolerance()).max(now);
-        match self.slow.filter(|slow| slot < slow.until) {
-            Some(Slow { delay, until }) => {
-                let starts = charges.saturating_add(1);
-                let from = self.started.max(kept);
-                from.after(delay.saturating_mul(starts)).min(until).max(slot)
-            }
-            None => slot,
-        }
+        self.forecast_slow(slot, kept.or(self.started), charges, now)
+    }
+
+    /// `slot`, or as much later as `charges` requests since the last start were slowed.
+    fn forecast_slow(&self, slot: At, last: Option<At>, charges: u32, now: At) -> At {
+        let Some(Slow { delay, until }) = self.slow.filter(|slow| slot < slow.until) else {
+            return slot;
+        };
+        let slowed = match last {
+            Some(last) => last.after(delay).max(now),
+            None => now,
+        };
+        slowed.after(delay.saturating_mul(charges)).min(until).max(slot)
     }
 
     pub(super) fn is_slow(&self, now: At) -> bool {
@@ -122,9 +132,9 @@ impl Schedule {
 
     /// `slot`, or as much later as the site was slowed.
     fn not_before(&self, slot: At) -> At {
-        match self.slow {
-            Some(Slow { delay, until }) if slot < until => {
-                self.started.after(delay).min(until).max(slot)
+        match (self.slow, self.started) {
+            (Some(Slow { delay, until }), Some(started)) if slot < until => {
+                started.after(delay).min(until).max(slot)
             }
             _ => slot,
         }

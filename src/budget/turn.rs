@@ -1,6 +1,6 @@
 //! What a request holds between asking for a site's budget and going out.
 
-use std::time::Duration;
+use tokio::time::Instant;
 
 use super::queue::Place;
 use crate::error::Error;
@@ -40,27 +40,32 @@ impl Turn {
     }
 
     /// How long a slot may be kept while waiting for a lease.
-    pub(crate) fn grace(&self) -> Duration {
-        self.0.as_ref().map_or(NO_END, Place::grace)
-    }
-
-    /// The time spent in the queue and on the way to slots.
-    pub(crate) fn waited(&self) -> Duration {
-        self.0.as_ref().map_or(Duration::ZERO, Place::waited)
+    #[cfg(test)]
+    pub(crate) fn grace(&self) -> Option<std::time::Duration> {
+        self.0.as_ref().map(Place::grace)
     }
 
     /// The request goes out now; the next waiter becomes the head.
     pub(crate) fn spend(self) -> Passage {
-        if let Some(place) = self.0 {
-            place.spend();
-        }
-        Passage(())
+        let Some(place) = self.0 else { return Passage { fresh_until: None } };
+        let grace = place.grace();
+        place.spend();
+        Passage { fresh_until: Some(Instant::now() + grace) }
     }
 }
 
 /// A request that has gone out, held until its body ends.
 #[must_use]
-pub(crate) struct Passage(());
+pub(crate) struct Passage {
+    /// `None` where there is no limit.
+    fresh_until: Option<Instant>,
+}
 
-/// Longer than any request, and short enough to be added to an instant.
-const NO_END: Duration = Duration::from_secs(365 * 24 * 3600);
+impl Passage {
+    /// Whether another attempt may still use its slot, if the site has not seen this one.
+    ///
+    /// Slots of attempts that failed together would else be spent together.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.fresh_until.is_none_or(|until| Instant::now() <= until)
+    }
+}

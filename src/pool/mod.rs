@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
 
 pub use builder::PoolBuilder;
 pub use held::HeldLease;
@@ -215,8 +214,9 @@ impl Pool {
     /// Dropping the future gives the place in the queue up; a lease that was just granted is
     /// given back.
     pub async fn hold(&self) -> Result<HeldLease, Error> {
-        let until = Instant::now() + self.0.settings.max_wait;
-        let mut lease = self.lease(&Wants::new(self.0.settings.ttl), until).await?;
+        let Settings { ttl, max_wait, .. } = self.0.settings;
+        let wants = Wants { ttl, site: None, exclude: Vec::new(), prefer: None };
+        let mut lease = self.lease(wants, max_wait).await?;
         lease.keep_alive();
         Ok(HeldLease::new(lease))
     }

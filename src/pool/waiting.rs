@@ -53,12 +53,6 @@ pub(crate) struct Wants {
     pub(crate) prefer: Option<EndpointId>,
 }
 
-impl Wants {
-    pub(crate) fn new(ttl: Duration) -> Self {
-        Self { ttl, site: None, exclude: Vec::new(), prefer: None }
-    }
-}
-
 /// What one question to the store came to.
 enum Answer {
     Lease(Lease),
@@ -73,19 +67,27 @@ enum Answer {
 }
 
 impl Pool {
-    /// Waits for a lease until `until`.
+    /// Waits for a lease, at most so long.
     ///
     /// # Cancel safety
     /// The place in the queue is given up; a lease that the store granted, or may still grant,
     /// is cancelled in the background.
-    pub(crate) async fn lease(&self, wants: &Wants, until: Instant) -> Result<Lease, Error> {
-        let mut wants = wants.clone();
+    pub(crate) async fn lease(&self, mut wants: Wants, patience: Duration) -> Result<Lease, Error> {
         let waiting = &self.0.core.waiting;
         let mut question = Question::new(self);
         let mut last = Later { after: None, why: Kind::PoolExhausted };
+        // A lease that comes at once needs no clock.
+        let mut end = None;
         loop {
-            let Ok(turn) = timeout_at(until, waiting.turn.lock()).await else {
-                return Err(self.gave_up(last));
+            let turn = match waiting.turn.try_lock() {
+                Ok(turn) => turn,
+                Err(_) => {
+                    let until = *end.get_or_insert_with(|| Instant::now() + patience);
+                    match timeout_at(until, waiting.turn.lock()).await {
+                        Ok(turn) => turn,
+                        Err(_) => return Err(self.gave_up(last)),
+                    }
+                }
             };
             // The turn is kept until a lease comes, unless only this request is not served.
             loop {
@@ -93,20 +95,23 @@ impl Pool {
                     return Err(self.closed());
                 }
                 let seen = waiting.changes.load(Ordering::Acquire);
-                let pause = match question.ask(&mut wants).await? {
+                let answer = question.ask(&mut wants).await?;
+                let now = Instant::now();
+                let until = *end.get_or_insert(now + patience);
+                let (pause, restricted) = match answer {
                     Answer::Lease(lease) => return Ok(lease),
-                    Answer::Unknown(error) if Instant::now() >= until => return Err(error),
+                    Answer::Unknown(error) if now >= until => return Err(error),
                     Answer::Unknown(_) => (REPEAT_LOST, false),
                     Answer::Later { after, restricted, why } => {
                         last = Later { after, why };
                         (after.unwrap_or(Duration::MAX), restricted)
                     }
                 };
-                if Instant::now() >= until {
+                if now >= until {
                     return Err(self.gave_up(last));
                 }
-                let wake = Instant::now() + jittered(pause.0.min(self.0.settings.poll_every));
-                if pause.1 {
+                let wake = now + jittered(pause.min(self.0.settings.poll_every));
+                if restricted {
                     drop(turn);
                     waiting.change(seen, wake.min(until)).await;
                     break;
@@ -185,8 +190,6 @@ impl<'a> Question<'a> {
         let later = |after, restricted, why| Ok(Answer::Later { after, restricted, why });
         match reply {
             AcquireReply::Granted(grants) => {
-                // A token is spent with its grant, whatever becomes of the lease.
-                self.token = Token::random();
                 let grant = grants.into_iter().next().ok_or_else(|| {
                     Error::store_unavailable("the store granted nothing and did not say so")
                 })?;
@@ -194,6 +197,7 @@ impl<'a> Question<'a> {
                     Ok(lease) => Ok(Answer::Lease(lease)),
                     Err(unknown) => {
                         wants.exclude.push(unknown);
+                        self.token = Token::random();
                         later(Some(Duration::ZERO), false, Kind::PoolExhausted)
                     }
                 }

@@ -1,11 +1,15 @@
 //! Where leases are kept: the trait that stores implement.
 
 pub(crate) mod check;
+#[cfg(any(test, feature = "test-util"))]
+pub mod conformance;
+mod invariants;
 mod memory;
 mod request;
 
 use async_trait::async_trait;
 
+pub use invariants::{Violation, violations};
 pub use memory::MemoryStore;
 pub use request::*;
 

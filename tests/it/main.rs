@@ -1,9 +1,16 @@
 //! The integration tests: real proxies and recording origins, all on loopback.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod attempts;
+mod cancel;
+mod examples;
+mod fidelity;
+mod hops;
+mod limits;
 #[path = "../../examples/local/mod.rs"]
 mod local;
 mod never_direct;
+mod redirects;
 mod requests;
 mod rig;
 mod secrets;

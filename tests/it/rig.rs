@@ -12,13 +12,14 @@ use tokio_rustls::rustls::crypto::ring;
 use crate::local::proxy::{ForwardProxy, Manners};
 use crate::local::site::{LONG_PAGE, Site};
 use crate::support::fault::{Fault, FaultProxy};
+use crate::support::microsocks::Microsocks;
 use crate::support::origin::{Origin, text};
 use crate::support::program::Program;
 use crate::support::squid::Squid;
 use crate::support::tinyproxy::Tinyproxy;
 use crate::support::{Outgoing, SOON, direct_connections, eventually};
 
-fn client() -> ClientBuilder {
+pub(crate) fn client() -> ClientBuilder {
     // A second installation is refused and needless.
     let _ = ring::default_provider().install_default();
     Client::builder().no_proxy().timeout(SOON)
@@ -156,6 +157,18 @@ async fn squid_carries_logs_and_can_be_told_apart() {
     let others = [&Tinyproxy::start(None) as &dyn Outgoing];
     assert_eq!(direct_connections(&origin, &others).len(), 1);
     assert!(direct_connections(&origin, &[&proxy]).is_empty());
+}
+
+#[tokio::test]
+async fn microsocks_carries_and_can_be_told_apart() {
+    let (origin, proxy) = (hello().await, Microsocks::start(Some(("user", "password"))));
+    let wrong = through(&proxy.url("socks5h")).get(origin.url("/")).send().await.unwrap_err();
+    assert!(wrong.is_connect(), "{wrong:?}");
+    assert!(origin.visits().is_empty());
+    let client = through_with(&proxy.url("socks5h"), "user", "password");
+    assert_eq!(status(&client, origin.url("/")).await, StatusCode::OK);
+    assert!(direct_connections(&origin, &[&proxy]).is_empty());
+    assert_eq!(direct_connections(&origin, &[]).len(), 1);
 }
 
 #[tokio::test]

@@ -11,7 +11,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-use super::{Budget, Budgets, Turn};
+use super::{Budget, Budgets, Passage, Turn};
+use crate::error::Error;
 use crate::site::Site;
 
 /// Longer than any test.
@@ -29,12 +30,22 @@ fn example() -> Url {
     url("https://example.com/")
 }
 
+impl Budgets {
+    async fn turn_for(&self, url: &Url, max_wait: Duration) -> Result<Turn, Error> {
+        self.turn(&Site::of(url).unwrap(), url.port_or_known_default(), max_wait).await
+    }
+
+    fn try_pass_for(&self, url: &Url) -> Option<Passage> {
+        self.try_pass(&Site::of(url).unwrap(), url.port_or_known_default())
+    }
+}
+
 fn only(budget: Budget) -> Budgets {
     Budgets::builder().default(budget).build().unwrap()
 }
 
 async fn pass(budgets: &Budgets, url: &Url) {
-    let mut turn = budgets.turn(url, PATIENT).await.unwrap();
+    let mut turn = budgets.turn_for(url, PATIENT).await.unwrap();
     turn.slot().await.unwrap();
     drop(turn.spend());
 }
@@ -81,11 +92,12 @@ impl Starts {
         worst
     }
 
-    /// The share of the rate that was used between the first and the last start.
-    fn used(&self, interval: Duration) -> f64 {
+    /// The share of the rate that was used between the first and the last start, beside the
+    /// burst that was stored up before.
+    fn used(&self, interval: Duration, burst: usize) -> f64 {
         let times = self.times();
         let span = times[times.len() - 1] - times[0];
-        (times.len() - 1) as f64 * interval.as_secs_f64() / span.as_secs_f64()
+        (times.len() - burst) as f64 * interval.as_secs_f64() / span.as_secs_f64()
     }
 }
 
@@ -102,7 +114,7 @@ impl Random {
 }
 
 async fn turn_with_slot(budgets: &Budgets, url: &Url) -> Turn {
-    let mut turn = budgets.turn(url, PATIENT).await.unwrap();
+    let mut turn = budgets.turn_for(url, PATIENT).await.unwrap();
     turn.slot().await.unwrap();
     turn
 }

@@ -24,11 +24,11 @@ async fn subdomains_share_one_bucket_and_default_sites_do_not() {
         .suffix("example.org", Budget::per_second(1))
         .build()
         .unwrap();
-    assert!(budgets.try_pass(&url("http://a.example.org")).is_some());
-    assert!(budgets.try_pass(&url("http://b.example.org")).is_none());
-    assert!(budgets.try_pass(&url("http://a.test")).is_some());
-    assert!(budgets.try_pass(&url("http://b.test:81")).is_some());
-    assert!(budgets.try_pass(&url("https://b.test")).is_none(), "a port is not another site");
+    assert!(budgets.try_pass_for(&url("http://a.example.org")).is_some());
+    assert!(budgets.try_pass_for(&url("http://b.example.org")).is_none());
+    assert!(budgets.try_pass_for(&url("http://a.test")).is_some());
+    assert!(budgets.try_pass_for(&url("http://b.test:81")).is_some());
+    assert!(budgets.try_pass_for(&url("https://b.test")).is_none(), "a port is not another site");
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,11 +37,11 @@ async fn an_evicted_site_gets_no_more_than_its_rate() {
     let budgets = Budgets::builder().default(limits).max_sites(1).build().unwrap();
     let starts = Starts::new();
     for round in 0..400 {
-        if budgets.try_pass(&example()).is_some() {
+        if budgets.try_pass_for(&example()).is_some() {
             starts.note(round);
         }
         for other in 0..5 {
-            let _ = budgets.try_pass(&url(&format!("http://h{round}-{other}.test")));
+            let _ = budgets.try_pass_for(&url(&format!("http://h{round}-{other}.test")));
         }
         sleep(ms(50)).await;
     }
@@ -53,14 +53,14 @@ async fn an_evicted_site_gets_no_more_than_its_rate() {
 #[tokio::test(start_paused = true)]
 async fn idle_sites_are_evicted_and_live_ones_stay() {
     let budgets = Budgets::builder().default(Budget::per_second(1)).max_sites(64).build().unwrap();
-    let held = budgets.turn(&example(), PATIENT).await.unwrap();
+    let held = budgets.turn_for(&example(), PATIENT).await.unwrap();
     budgets.slow(&Site::parse("slow.test").unwrap(), ms(10), PATIENT);
     for host in 0..2_000 {
         pass(&budgets, &url(&format!("http://h{host}.test"))).await;
         advance(ms(100)).await;
     }
     assert!(budgets.0.sites.len() < 250, "{}", budgets.0.sites.len());
-    assert!(budgets.try_pass(&example()).is_none(), "its queue is still the same");
+    assert!(budgets.try_pass_for(&example()).is_none(), "its queue is still the same");
     assert!(budgets.0.sites.find(&Site::parse("slow.test").unwrap()).is_some());
     drop(held);
 }
@@ -86,7 +86,7 @@ async fn a_slowed_site_keeps_its_delay_until_it_ends() {
         three_gaps(&budgets).await;
         assert_eq!(three_gaps(&budgets).await, [2_000; 3]);
         assert_eq!(
-            budgets.turn(&example(), ms(1_900)).await.err().unwrap().retry_after(),
+            budgets.turn_for(&example(), ms(1_900)).await.err().unwrap().retry_after(),
             Some(ms(2_000))
         );
         advance(ms(60_000)).await;
@@ -140,7 +140,51 @@ async fn slowing_a_host_slows_its_ports() {
     budgets.slow(&Site::parse("example.com").unwrap(), ms(1_000), PATIENT);
     for at in ["http://example.com:8080", "http://example.com"] {
         pass(&budgets, &url(at)).await;
-        assert!(budgets.try_pass(&url(at)).is_none(), "{at}");
+        advance(ms(900)).await;
+        assert!(budgets.try_pass_for(&url(at)).is_none(), "{at}");
     }
-    assert!(budgets.try_pass(&url("http://other.test")).is_some());
+    assert!(budgets.try_pass_for(&url("http://other.test")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_delay_counts_from_the_start_and_not_from_its_slot() {
+    let site = Site::parse("example.com").unwrap();
+    for slowed_before in [true, false] {
+        let budgets = only(Budget::per_second(1));
+        if slowed_before {
+            budgets.slow(&site, ms(2_000), PATIENT);
+        }
+        let turn = turn_with_slot(&budgets, &example()).await;
+        advance(ms(900)).await;
+        drop(turn.spend());
+        if !slowed_before {
+            budgets.slow(&site, ms(2_000), PATIENT);
+        }
+        let began = Instant::now();
+        pass(&budgets, &example()).await;
+        assert!(began.elapsed() >= ms(2_000), "{:?}", began.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_site_without_a_limit_needs_no_queue_once_slowing_has_ended() {
+    let budgets = Budgets::unlimited();
+    budgets.slow(&Site::parse("example.com").unwrap(), ms(100), ms(1_000));
+    advance(ms(1_001)).await;
+    let held = turn_with_slot(&budgets, &example()).await;
+    assert!(budgets.try_pass_for(&example()).is_some());
+    drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_delay_beyond_its_end() {
+    let budgets = only(Budget::per_second(10));
+    budgets.slow(&Site::parse("example.com").unwrap(), ms(10_000), ms(3_000));
+    pass(&budgets, &example()).await;
+    let refused = budgets.turn_for(&example(), Duration::ZERO).await.err().unwrap();
+    assert_eq!(refused.retry_after(), Some(ms(3_000)));
+    assert!(budgets.try_pass_for(&example()).is_none());
+    let began = Instant::now();
+    pass(&budgets, &example()).await;
+    assert!(began.elapsed() <= ms(3_001), "{:?}", began.elapsed());
 }

@@ -45,10 +45,10 @@ async fn without_the_queue_owning_slots_cancelled_waits_cost_the_rate() {
                 starts.note(who);
                 drop(turn.spend());
             }
-            Err(_) => queue(&budgets).schedule().forget_kept(),
+            Err(_) => queue(&budgets).state().schedule.forget_kept(),
         }
     }
-    assert!(starts.used(ms(2)) < 0.8, "{}", starts.used(ms(2)));
+    assert!(starts.used(ms(2), 1) < 0.8, "{}", starts.used(ms(2), 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,7 +61,7 @@ async fn without_reservation_late_wakeups_cost_the_rate() {
         }
         starts.note(who);
     }
-    assert!(starts.used(ms(2)) < 0.97, "{}", starts.used(ms(2)));
+    assert!(starts.used(ms(2), 1) < 0.97, "{}", starts.used(ms(2), 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +70,7 @@ async fn without_the_freshness_test_eviction_exceeds_the_rate() {
     let starts = Starts::new();
     for round in 0..10 {
         let budgets = only(limits);
-        while budgets.try_pass(&example()).is_some() {
+        while budgets.try_pass_for(&example()).is_some() {
             starts.note(round);
         }
         sleep(ms(50)).await;
@@ -79,14 +79,56 @@ async fn without_the_freshness_test_eviction_exceeds_the_rate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_lapsing_an_empty_pool_sends_stale_slots() {
+async fn without_the_queue_owning_slots_an_empty_pool_hoards_them() {
+    let local = Local::new(ms(50), 3.try_into().unwrap()).unwrap();
+    let (epoch, starts) = (super::super::Epoch::start(), Starts::new());
+    let mut owned = 0;
+    for _ in 0..100 {
+        owned += usize::from(local.try_reserve(epoch.now(), epoch.now()).is_some());
+        sleep(ms(50)).await;
+    }
+    (0..owned).for_each(|who| starts.note(who));
+    assert!(starts.excess(ms(50), 3) > 50.0, "{}", starts.excess(ms(50), 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_queue_length_the_wait_is_foretold_too_short() {
     let budgets = only(Budget::per_second(10));
-    let turn = turn_with_slot(&budgets, &example()).await;
-    sleep(ms(5_000)).await;
-    drop(turn);
+    pass(&budgets, &example()).await;
+    let waiters: Vec<_> = (0..10)
+        .map(|_| {
+            let budgets = budgets.clone();
+            tokio::spawn(async move { pass(&budgets, &example()).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let (queue, began) = (queue(&budgets), Instant::now());
+    let now = queue.now();
+    let (alone, honest) = {
+        let schedule = &queue.state().schedule;
+        (schedule.forecast(now, 0).since(now), schedule.forecast(now, 10).since(now))
+    };
+    pass(&budgets, &example()).await;
+    assert!(alone < ms(101) && began.elapsed() > ms(1_000), "{alone:?}");
+    assert!(began.elapsed().abs_diff(honest) <= ms(1), "{honest:?}");
+    for waiter in waiters {
+        waiter.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_looking_again_a_sleeping_head_misses_that_its_site_was_slowed() {
+    let budgets = only(Budget::per_second(10));
+    pass(&budgets, &example()).await;
+    let asleep = timeout(ms(10), turn_with_slot(&budgets, &example())).await;
+    assert!(asleep.is_err());
     let queue = queue(&budgets);
     let now = queue.now();
-    assert_eq!(queue.schedule().kept(now), None, "the guard");
-    queue.schedule().keep(now.before(ms(5_000)));
-    assert!(queue.schedule().kept(now.before(ms(4_950))).is_some(), "an old slot is young then");
+    let slot = queue.state().schedule.forecast(now, 0);
+    budgets.slow(&Site::parse("example.com").unwrap(), ms(3_000), PATIENT);
+    assert!(slot.since(now) <= ms(90), "the slot that it sleeps to");
+    assert!(
+        queue.state().schedule.keep(slot).since(now) >= ms(2_980),
+        "what it sees after looking"
+    );
 }

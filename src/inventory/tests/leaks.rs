@@ -31,6 +31,7 @@ url = "http://c4n4ry!:c4n4ry!@gw3.example.net:8080"
 "#;
 
 #[test]
+#[cfg(feature = "socks")]
 fn debug_shows_counts_only() {
     let snapshot = read(VALID).unwrap();
     let inventory = Inventory::new(snapshot.clone(), snapshot.clone());

@@ -85,6 +85,7 @@ fn ids_and_keys() {
 }
 
 #[test]
+#[cfg(feature = "socks")]
 fn urls() {
     let of = |url: &str| format!("[[endpoint]]\nid = 'a'\nurl = '{url}'");
     for (url, fragment) in [
@@ -106,6 +107,7 @@ fn urls() {
 }
 
 #[test]
+#[cfg(feature = "socks")]
 fn credentials() {
     let long = "c4n4ry!".repeat(40);
     let socks = "[[endpoint]]\nid = 'a'\nurl = 'socks5h://h:1'\n";

@@ -1,9 +1,11 @@
 //! What is taken, and what it becomes.
 
 use super::*;
+#[cfg(feature = "socks")]
 use crate::endpoint::Scheme;
 
 #[test]
+#[cfg(feature = "socks")]
 fn the_whole_form_is_taken() {
     let folder = Folder::new();
     folder.write("gw.secret", "p@ss\n");
@@ -74,6 +76,7 @@ fn credentials_may_be_absent_or_partly_empty() {
 }
 
 #[test]
+#[cfg(feature = "socks")]
 fn what_is_better_done_otherwise_is_warned_of_with_its_line() {
     let text = r#"
 [[endpoint]]
@@ -110,6 +113,7 @@ url = "socks4://h:1080"
 }
 
 #[test]
+#[cfg(feature = "socks")]
 fn endpoints_made_in_code_are_checked_together() {
     let endpoint = |url: &str| Endpoint::new(id("a"), url, None).unwrap();
     let none: [Endpoint; 0] = [];

@@ -43,9 +43,8 @@ impl Pool {
 
     /// Time to the next deadline or end of a cooldown, zero when it has come.
     pub(super) fn next(&self, now: Moment) -> Option<Duration> {
-        let deadline = self.deadlines.first().map(|(deadline, _)| *deadline);
-        let cooled = self.cooling.first().map(|(until, _)| Moment(until.0));
-        deadline.into_iter().chain(cooled).min().map(|moment| moment.from(now))
+        let due = [self.deadlines.first(), self.cooling.first()];
+        due.into_iter().flatten().map(|(due, _)| Moment(due.0).from(now)).min()
     }
 
     fn wish(&self, request: &AcquireRequest) -> Wish {
@@ -101,7 +100,7 @@ impl Pool {
             cooldown: request.expiry_cooldown,
         };
         self.place(index, Place::Leased(token));
-        self.deadlines.insert((lease.deadline, index));
+        self.deadlines.insert(lease.due());
         self.leases.insert(token, lease);
         self.granted(&lease, token, now)
     }

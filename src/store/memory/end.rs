@@ -25,9 +25,9 @@ impl Pool {
         };
         let wanted = now.after(request.ttl).min(lease.granted_at.after(largest));
         if wanted > lease.deadline {
-            self.deadlines.remove(&(lease.deadline, lease.index));
-            self.deadlines.insert((wanted, lease.index));
+            self.deadlines.remove(&lease.due());
             lease.deadline = wanted;
+            self.deadlines.insert(lease.due());
         }
         Ok(RenewReply::Renewed(lease.deadline.from(now)))
     }
@@ -87,7 +87,7 @@ impl Pool {
         match self.leases.entry(token) {
             Entry::Occupied(entry) if entry.get().deadline > now => {
                 let lease = entry.remove();
-                self.deadlines.remove(&(lease.deadline, lease.index));
+                self.deadlines.remove(&lease.due());
                 Some(lease)
             }
             _ => None,

@@ -144,4 +144,8 @@ impl LeaseStore for MemoryStore {
 }
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
+mod random;
+#[cfg(test)]
 mod tests;

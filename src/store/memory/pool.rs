@@ -27,7 +27,8 @@ pub(super) struct Pool {
     pub(super) ready: Ready,
     /// By the moment from which they may be granted.
     pub(super) cooling: BTreeSet<(Rank, u32)>,
-    pub(super) deadlines: BTreeSet<(Moment, u32)>,
+    /// By deadline, those of one moment in the order of their grants.
+    pub(super) deadlines: BTreeSet<(Rank, u32)>,
     pub(super) leases: HashMap<Token, Lease, BuildHasherDefault<TokenHasher>>,
     pub(super) tombstones: Tombstones,
     pub(super) shuns: Shuns,
@@ -48,6 +49,13 @@ pub(super) struct Lease {
     pub(super) granted_at: Moment,
     pub(super) deadline: Moment,
     pub(super) cooldown: Duration,
+}
+
+impl Lease {
+    /// Its key among the deadlines.
+    pub(super) fn due(&self) -> (Rank, u32) {
+        (Rank(self.deadline.0, self.fence), self.index)
+    }
 }
 
 impl Pool {
@@ -140,14 +148,14 @@ impl Pool {
     pub(super) fn sweep(&mut self, now: Moment) -> ReapReply {
         let reclaimed = (0..MAX_SWEEP).take_while(|_| self.reclaim_first(now)).count();
         let promoted = (0..MAX_SWEEP).take_while(|_| self.promote_first(now)).count();
-        let more = self.deadlines.first().is_some_and(|(deadline, _)| *deadline <= now)
+        let more = self.deadlines.first().is_some_and(|(deadline, _)| deadline.0 <= now.0)
             || self.cooling.first().is_some_and(|(until, _)| until.0 <= now.0);
         ReapReply { reclaimed, promoted, more }
     }
 
     /// Takes back a lease whose deadline has passed: its holder may still be on the wire.
     pub(super) fn reclaim(&mut self, lease: Lease, now: Moment) {
-        self.deadlines.remove(&(lease.deadline, lease.index));
+        self.deadlines.remove(&lease.due());
         self.settle(lease.index, None, lease.deadline.after(lease.cooldown), now);
     }
 
@@ -182,7 +190,7 @@ impl Pool {
 
     fn reclaim_first(&mut self, now: Moment) -> bool {
         match self.deadlines.first() {
-            Some((deadline, index)) if *deadline <= now => {
+            Some((deadline, index)) if deadline.0 <= now.0 => {
                 let Place::Leased(token) = self.members[*index].place else { return false };
                 let Some(lease) = self.leases.remove(&token) else { return false };
                 self.reclaim(lease, now);

@@ -93,7 +93,7 @@ impl Shuffled {
     }
 
     fn first(&self, random: u64, admits: impl Fn(u32) -> bool) -> Option<u32> {
-        let start = (u128::from(random) * self.members.len() as u128 >> 64) as usize;
+        let start = ((u128::from(random) * self.members.len() as u128) >> 64) as usize;
         let (before, after) = self.members.split_at(start);
         after.iter().chain(before).copied().find(|index| admits(*index))
     }

@@ -10,8 +10,9 @@ impl Pool {
     /// Counts, telling what is recorded from what is valid now.
     pub(super) fn status(&self) -> Status {
         let now = self.now();
-        let due = self.cooling.range(..=(Rank(now.0, u64::MAX), u32::MAX)).count();
-        let expired = self.deadlines.range(..=(now, u32::MAX)).count();
+        let by_now = ..=(Rank(now.0, u64::MAX), u32::MAX);
+        let due = self.cooling.range(by_now).count();
+        let expired = self.deadlines.range(by_now).count();
         let mut status = Status::empty(self.config.clone());
         status.paused = self.paused;
         status.ready = self.ready.len() + due;

@@ -55,7 +55,8 @@ impl Slot {
     ///
     /// It is (assignments + 1/2) / weight: plain assignments / weight grants an endpoint of
     /// weight 1 as early as one of weight 100, and leaves heavy endpoints behind by up to
-    /// n * w / W. With the half (Webster's divisors) counts stay within about one of the ideal.
+    /// n * w / W. With the half (Webster's divisors) counts stay within one of the ideal, unless one
+    /// endpoint outweighs many light ones.
     /// IEEE division rounds equal fractions alike, and unequal ones differ while counts are
     /// within [`MAX_ASSIGNMENTS`](crate::MAX_ASSIGNMENTS); positive floats order as their bits.
     pub(super) fn share(&self) -> Rank {

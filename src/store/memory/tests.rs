@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::MemoryStore;
 use crate::id::{EndpointId, PoolName};
 use crate::secret::Token;
+use crate::store::conformance::{self, Fixture};
 use crate::store::{
     AcquireReply, AcquireRequest, AdminRequest, Claim, LeaseStore, Member, Order, PoolConfig,
     Release, ReleaseReply, ReleaseRequest,
@@ -77,4 +80,31 @@ fn every_call_is_ready_at_its_first_poll() {
     assert!(acquire(&store, token).now_or_never().is_some());
     let released = release(&store, token, Verdict::default()).now_or_never();
     assert_eq!(released, Some(ReleaseReply::Released));
+}
+
+struct Memory(MemoryStore);
+
+#[async_trait]
+impl Fixture for Memory {
+    fn store(&self) -> &dyn LeaseStore {
+        &self.0
+    }
+
+    async fn advance(&self, by: Duration) {
+        tokio::time::advance(by).await;
+    }
+}
+
+mod properties {
+    use super::*;
+
+    macro_rules! hold_in_memory {
+        ($($property:ident)*) => { $(
+            #[tokio::test(start_paused = true)]
+            async fn $property() {
+                conformance::$property(&Memory(MemoryStore::new())).await;
+            }
+        )* };
+    }
+    crate::for_each_property!(hold_in_memory);
 }

@@ -14,6 +14,8 @@ pub(crate) enum Fault {
     RefusesCredentials,
     /// It answers everything, CONNECT too, with 502.
     BadGateway,
+    /// It reads a request and hangs up.
+    Drops,
     /// It reads requests and never answers.
     Stalls,
     /// It promises a long answer and dies after this many bytes of the body.
@@ -48,7 +50,7 @@ impl Fault {
         }
         while read_head(&mut stream).await? {
             match self {
-                Self::Closes => {}
+                Self::Closes | Self::Drops => return Ok(()),
                 Self::Stalls => std::future::pending().await,
                 Self::RefusesCredentials => {
                     let head = "HTTP/1.1 407 Proxy Authentication Required\r\n\

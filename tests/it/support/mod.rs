@@ -1,6 +1,7 @@
 //! What the tests start, and how they wait.
 #![allow(dead_code, reason = "the tests of a part need a part")]
 
+pub(crate) mod client;
 pub(crate) mod fault;
 pub(crate) mod microsocks;
 pub(crate) mod origin;
@@ -8,6 +9,7 @@ pub(crate) mod program;
 pub(crate) mod squid;
 pub(crate) mod tinyproxy;
 pub(crate) mod tls;
+pub(crate) mod web;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

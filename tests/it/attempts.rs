@@ -1,0 +1,407 @@
+//! What the endpoint failed at, and the target cannot have seen, is tried again elsewhere.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use http::{Method, StatusCode, Uri};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use reqwest::{Body, Request, Response};
+use reqwest_lease::{
+    BoxError, Budget, Budgets, Endpoint, EndpointId, Error, Evidence, Inventory, Judge, Kind,
+    LeaseBuilder, LeaseInfo, LeaseLayer, LeaseMiddleware, LeaseOptions, LeaseRetryStrategy,
+    Outcome, Pool, PoolName, QuarantineCode, Sender, State, Strike, Verdict,
+};
+use reqwest_middleware::ClientWithMiddleware;
+use reqwest_retry::RetryTransientMiddleware;
+use reqwest_retry::policies::ExponentialBackoff;
+use tokio::net::TcpSocket;
+use tower::{Layer as _, Service, ServiceExt as _};
+
+use crate::support::client::{failure, get, pool_of, stream};
+use crate::support::fault::{Fault, FaultProxy};
+use crate::support::origin::text;
+use crate::support::web::{Web, moved};
+
+/// An endpoint that refuses every connection, on a port that stays its own.
+struct Dead(TcpSocket);
+
+impl Dead {
+    fn new() -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        Self(socket)
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.0.local_addr().unwrap())
+    }
+}
+
+async fn hello() -> Web {
+    Web::start(|_| text(StatusCode::OK, "hello")).await
+}
+
+/// A client of these endpoints, which are asked in this order.
+async fn client(web: &Web, urls: &[String]) -> (Pool, ClientWithMiddleware) {
+    let pool = pool_of(urls).await;
+    (pool.clone(), with(web, &pool, |builder| builder))
+}
+
+fn with(
+    web: &Web,
+    pool: &Pool,
+    choose: impl FnOnce(LeaseBuilder) -> LeaseBuilder,
+) -> ClientWithMiddleware {
+    let builder = LeaseMiddleware::builder(pool.clone()).tls(web.authority().client_config());
+    choose(builder).build().unwrap().into_client()
+}
+
+fn info(response: &Response) -> LeaseInfo {
+    response.extensions().get::<LeaseInfo>().unwrap().clone()
+}
+
+fn names(ids: &[EndpointId]) -> Vec<&str> {
+    ids.iter().map(EndpointId::as_str).collect()
+}
+
+async fn fails(client: &ClientWithMiddleware, request: Request) -> Error {
+    let error = client.execute(request).await.unwrap_err();
+    Error::find_in(&error).unwrap_or_else(|| panic!("{error:?}")).clone()
+}
+
+/// Requests of all sorts to both schemes.
+fn requests() -> Vec<Request> {
+    let mut requests = Vec::new();
+    for url in ["http://a.test/", "https://a.test/"] {
+        for method in [Method::GET, Method::HEAD, Method::DELETE] {
+            requests.push(Request::new(method, url.parse().unwrap()));
+        }
+        for method in [Method::POST, Method::PUT, Method::PATCH] {
+            for body in [Body::from("the body"), stream("the body")] {
+                let mut request = Request::new(method.clone(), url.parse().unwrap());
+                *request.body_mut() = Some(body);
+                requests.push(request);
+            }
+        }
+    }
+    requests
+}
+
+/// Makes all requests with a failing and a living endpoint, and checks that the living one
+/// served them; returns the failing one's state after the last.
+async fn served_by_the_other(web: &Web, failing: &str, only_https: bool) -> State {
+    let mut last = State::Ready;
+    for request in requests() {
+        if only_https && request.url().scheme() != "https" {
+            continue;
+        }
+        let (pool, client) = client(web, &[failing.to_owned(), web.url()]).await;
+        web.forget();
+        let (method, with_body) = (request.method().clone(), request.body().is_some());
+        let response = client.execute(request).await.unwrap();
+        let info = info(&response);
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!((info.endpoint().as_str(), info.attempts()), ("b", 2));
+        assert_eq!(names(info.failed()), ["a"]);
+        let asked = web.asked();
+        assert_eq!(asked.len(), 1, "sent once");
+        assert_eq!(asked[0].method, method);
+        assert_eq!(asked[0].body, if with_body { "the body" } else { "" });
+        last = pool.list().await.unwrap()[0].state;
+    }
+    last
+}
+
+#[tokio::test]
+async fn any_request_is_served_by_another_endpoint_when_one_is_dead() {
+    let (web, dead) = (hello().await, Dead::new());
+    let state = served_by_the_other(&web, &dead.url(), false).await;
+    assert!(matches!(state, State::Cooling(_)), "{state:?}");
+}
+
+#[tokio::test]
+async fn a_connect_that_is_cut_off_is_tried_again() {
+    for fault in [Fault::Closes, Fault::Drops] {
+        let (web, closing) = (hello().await, FaultProxy::start(fault).await);
+        let state = served_by_the_other(&web, &closing.url(), true).await;
+        assert!(matches!(state, State::Cooling(_)), "{state:?}");
+    }
+}
+
+#[tokio::test]
+async fn refused_credentials_mean_quarantine_and_another_endpoint() {
+    let (web, refusing) = (hello().await, FaultProxy::start(Fault::RefusesCredentials).await);
+    for only_https in [false, true] {
+        // A forwarding proxy may have read of a stream before it refuses.
+        let state = if only_https {
+            served_by_the_other(&web, &refusing.url(), true).await
+        } else {
+            let (pool, client) = client(&web, &[refusing.url(), web.url()]).await;
+            let response = client.execute(get("http://a.test/", &[])).await.unwrap();
+            assert_eq!(names(info(&response).failed()), ["a"]);
+            pool.list().await.unwrap()[0].state
+        };
+        assert_eq!(state, State::Quarantined(QuarantineCode::Credentials));
+    }
+    for url in ["http://a.test/", "https://a.test/"] {
+        let (pool, client) = client(&web, &[refusing.url()]).await;
+        assert_eq!(failure(&client, url).await, Kind::CredentialsRefused);
+        assert_eq!(pool.status().await.unwrap().quarantined, 1);
+    }
+}
+
+#[tokio::test]
+async fn no_more_endpoints_are_tried_than_allowed() {
+    let (web, dead) = (hello().await, Dead::new());
+    let urls = [dead.url(), dead.url(), dead.url(), web.url()];
+    for (attempts, tried) in [(0, 1), (1, 1), (2, 2), (3, 3)] {
+        let pool = pool_of(&urls).await;
+        let client = with(&web, &pool, |builder| builder.attempts(attempts));
+        let error = fails(&client, get("http://a.test/", &[])).await;
+        assert_eq!((error.kind(), error.tried().len()), (Kind::ProxyUnreachable, tried));
+        assert_eq!(names(error.tried()), ["a", "b", "c"][..tried]);
+    }
+    assert!(web.asked().is_empty());
+    let (_pool, client) = client(&web, &urls).await;
+    let request = client.get("http://a.test/").with_extension(LeaseOptions::new().attempts(4));
+    let response = request.send().await.unwrap();
+    assert_eq!((info(&response).attempts(), info(&response).endpoint().as_str()), (4, "d"));
+}
+
+#[tokio::test]
+async fn a_lone_endpoint_fails_at_once_with_its_own_failure() {
+    let (web, dead) = (hello().await, Dead::new());
+    let (_pool, client) = client(&web, &[dead.url()]).await;
+    let began = Instant::now();
+    let error = fails(&client, get("http://a.test/", &[])).await;
+    assert_eq!((error.kind(), names(error.tried())), (Kind::ProxyUnreachable, vec!["a"]));
+    assert!(began.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn the_first_failure_is_not_hidden_by_an_empty_pool() {
+    let (web, dead) = (hello().await, Dead::new());
+    let (pool, client) = client(&web, &[web.url(), dead.url()]).await;
+    let held = pool.hold().await.unwrap();
+    assert_eq!(held.endpoint().as_str(), "a");
+    let short = LeaseOptions::new().max_wait(Duration::from_millis(50));
+    let request = client.get("http://a.test/").with_extension(short.clone());
+    let error = request.send().await.unwrap_err();
+    let error = Error::find_in(&error).unwrap();
+    assert_eq!((error.kind(), names(error.tried())), (Kind::ProxyUnreachable, vec!["b"]));
+    // Without a first failure it is the pool's word.
+    let request = client.get("http://a.test/").with_extension(short);
+    let error = request.send().await.unwrap_err();
+    assert_eq!(Error::find_in(&error).unwrap().kind(), Kind::PoolExhausted);
+}
+
+#[tokio::test]
+async fn what_the_target_may_have_seen_is_not_sent_again() {
+    let web = hello().await;
+    for fault in [Fault::Drops, Fault::DiesAfter(10), Fault::BadGateway] {
+        let failing = FaultProxy::start(fault).await;
+        let (pool, client) = client(&web, &[failing.url(), web.url()]).await;
+        let end = match client.execute(get("http://a.test/", &[])).await {
+            Err(error) => Err(error),
+            Ok(response) => {
+                let (status, attempts) = (response.status(), info(&response).attempts());
+                assert_eq!(attempts, 1);
+                response.bytes().await.map(|_| status).map_err(Into::into)
+            }
+        };
+        match end {
+            Ok(status) => assert_eq!((status, fault), (StatusCode::BAD_GATEWAY, Fault::BadGateway)),
+            Err(error) => assert!(Error::find_in(&error).is_none(), "reqwest's own: {error:?}"),
+        }
+        let member = &pool.list().await.unwrap()[0];
+        assert_eq!((&member.state, member.strikes), (&State::Ready, 0), "{fault:?}");
+    }
+    assert!(web.asked().is_empty());
+}
+
+#[tokio::test]
+async fn a_connect_refused_without_a_cause_is_not_tried_again() {
+    let (web, refusing) = (hello().await, FaultProxy::start(Fault::BadGateway).await);
+    let (pool, client) = client(&web, &[refusing.url(), web.url()]).await;
+    let error = client.execute(get("https://a.test/", &[])).await.unwrap_err();
+    assert!(error.is_connect() && Error::find_in(&error).is_none(), "{error:?}");
+    assert!(web.asked().is_empty());
+    assert_eq!(pool.list().await.unwrap()[0].strikes, 0);
+}
+
+#[tokio::test]
+async fn a_failed_attempt_hands_its_slot_on() {
+    let (web, dead) = (hello().await, Dead::new());
+    let pool = pool_of(&[dead.url(), web.url()]).await;
+    let budgets = Budgets::builder().site("a.test", Budget::per_minute(6)).build().unwrap();
+    let client = with(&web, &pool, |builder| builder.budgets(budgets));
+    let response = client.execute(get("http://a.test/", &[])).await.unwrap();
+    assert_eq!(names(info(&response).failed()), ["a"]);
+    assert!(info(&response).budget_wait() < Duration::from_secs(1));
+    drop(response);
+    let next =
+        client.get("http://a.test/").with_extension(LeaseOptions::new().max_wait(Duration::ZERO));
+    let error = next.send().await.unwrap_err();
+    let after = Error::find_in(&error).unwrap().retry_after().unwrap();
+    assert!(after <= Duration::from_secs(10), "one slot was taken, not two: {after:?}");
+}
+
+/// Rests a failed endpoint for two seconds, exactly.
+struct Exact;
+
+impl Judge for Exact {
+    fn judge(&self, evidence: Evidence) -> Verdict {
+        match evidence.outcome {
+            Outcome::ProxyUnreachable => {
+                Verdict::cooldown(Duration::from_secs(2)).with_strike(Strike::Add)
+            }
+            _ => Verdict::default(),
+        }
+    }
+}
+
+async fn judged(urls: &[String], judge: impl Judge) -> Pool {
+    let endpoints = urls.iter().zip('a'..).map(|(url, name)| {
+        Endpoint::new(EndpointId::new(name.to_string()).unwrap(), url, None).unwrap()
+    });
+    let inventory = Inventory::from_endpoints(endpoints).unwrap();
+    Pool::builder(PoolName::new("test").unwrap(), inventory).judge(judge).build().await.unwrap()
+}
+
+/// A gateway that goes away with all its tunnels after a second, and is back soon.
+#[derive(Clone)]
+struct Gateway {
+    gone: tokio::time::Instant,
+    sent: Arc<Mutex<Vec<tokio::time::Instant>>>,
+}
+
+impl Service<reqwest_lease::Send> for Gateway {
+    type Response = Response;
+    type Error = BoxError;
+    type Future = reqwest_lease::BoxFuture;
+
+    fn poll_ready(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<(), BoxError>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: reqwest_lease::Send) -> Self::Future {
+        type TunnelError = <Tunnel<HttpConnector> as Service<Uri>>::Error;
+        let Self { gone, sent } = self.clone();
+        Box::pin(async move {
+            let now = tokio::time::Instant::now();
+            if now < gone {
+                tokio::time::sleep_until(gone).await;
+                return Err(TunnelError::TunnelUnexpectedEof.into());
+            }
+            sent.lock().unwrap().push(now);
+            Ok(Response::from(http::Response::new("")))
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_of_attempts_that_failed_together_are_not_spent_together() {
+    const ENDPOINTS: usize = 8;
+    let pool = judged(&vec!["http://127.0.0.1:1".to_owned(); ENDPOINTS], Exact).await;
+    let budgets = Budgets::builder().site("a.test", Budget::per_second(10)).build().unwrap();
+    let gone = tokio::time::Instant::now() + Duration::from_secs(1);
+    let gateway = Gateway { gone, sent: Arc::default() };
+    let layer = LeaseLayer::builder(pool).budgets(budgets).build_layer().unwrap();
+    let service = layer.layer(gateway.clone());
+    let all = (0..ENDPOINTS).map(|_| {
+        let service = service.clone();
+        tokio::spawn(async move { service.oneshot(get("http://a.test/", &[])).await.map(drop) })
+    });
+    for one in all.collect::<Vec<_>>() {
+        one.await.unwrap().unwrap();
+    }
+    let mut sent = gateway.sent.lock().unwrap().clone();
+    sent.sort();
+    let gaps: Vec<_> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // A request may start late by as much as an interval, and a timer by a millisecond.
+    let enough = |pair: &[Duration]| pair.iter().sum::<Duration>() >= Duration::from_millis(99);
+    assert!(gaps.windows(2).all(enough), "{gaps:?}");
+}
+
+#[tokio::test]
+async fn a_held_lease_is_not_exchanged_for_another() {
+    let (web, dead) = (hello().await, Dead::new());
+    let (pool, client) = client(&web, &[dead.url(), web.url()]).await;
+    let held = pool.hold().await.unwrap();
+    assert_eq!(held.endpoint().as_str(), "a");
+    let request = client.get("http://a.test/").with_extension(LeaseOptions::new().held(&held));
+    let error = request.send().await.unwrap_err();
+    let error = Error::find_in(&error).unwrap();
+    assert_eq!((error.kind(), names(error.tried())), (Kind::ProxyUnreachable, vec!["a"]));
+    assert!(web.asked().is_empty());
+    drop(held);
+    let state = &pool.list().await.unwrap()[0];
+    assert!(matches!(state.state, State::Cooling(_)), "its holder learned of it: {state:?}");
+}
+
+/// Gives everything back at once.
+struct Forgiving;
+
+impl Judge for Forgiving {
+    fn judge(&self, _: Evidence) -> Verdict {
+        Verdict::default()
+    }
+}
+
+/// Tracing, then retries, then leases.
+fn stack(pool: &Pool, attempts: u32, retries: u32) -> ClientWithMiddleware {
+    let tick = Duration::from_millis(1);
+    let policy =
+        ExponentialBackoff::builder().retry_bounds(tick, tick).build_with_max_retries(retries);
+    let retry = RetryTransientMiddleware::new_with_policy_and_strategy(policy, LeaseRetryStrategy);
+    let lease = LeaseMiddleware::builder(pool.clone()).attempts(attempts).build().unwrap();
+    lease.into_client_with(|builder| {
+        builder.with(reqwest_tracing::TracingMiddleware::default()).with(retry)
+    })
+}
+
+#[tokio::test]
+async fn a_retry_above_takes_a_new_lease() {
+    let (web, dead) = (hello().await, Dead::new());
+    let pool = pool_of(&[dead.url(), web.url()]).await;
+    let response = stack(&pool, 1, 2).get("http://a.test/").send().await.unwrap();
+    assert_eq!((info(&response).endpoint().as_str(), info(&response).attempts()), ("b", 1));
+    assert_eq!(pool.counts().grants, 2);
+}
+
+#[tokio::test]
+async fn the_error_is_found_under_a_retry_whether_it_retried_or_not() {
+    let dead = Dead::new();
+    let pool = judged(&[dead.url()], Forgiving).await;
+    let error = stack(&pool, 1, 2).get("http://a.test/").send().await.unwrap_err();
+    assert!(error.to_string().contains("2 retries"), "{error}");
+    assert_eq!(Error::find_in(&error).unwrap().kind(), Kind::ProxyUnreachable);
+    assert_eq!(pool.counts().grants, 3);
+    let web = Web::start(|_| moved(302, b"http://127.0.0.1/")).await;
+    let pool = judged(&[web.url()], Forgiving).await;
+    let error = stack(&pool, 1, 2).get("http://a.test/").send().await.unwrap_err();
+    assert!(!error.to_string().contains("retries"), "{error}");
+    assert_eq!(Error::find_in(&error).unwrap().kind(), Kind::TargetRefused);
+    assert_eq!(web.asked().len(), 1, "not for trying again");
+}
+
+#[tokio::test]
+async fn tower_sees_the_same_error() {
+    let dead = Dead::new();
+    let pool = pool_of(&[dead.url()]).await;
+    let service = LeaseLayer::builder(pool).build_layer().unwrap().layer(Sender);
+    let error = service.oneshot(get("http://a.test/?secret", &[])).await.unwrap_err();
+    let found = Error::find(&*error).unwrap();
+    assert_eq!((found.kind(), names(found.tried())), (Kind::ProxyUnreachable, vec!["a"]));
+    let mut texts = format!("{error:?}");
+    let mut link = Some(&*error as &(dyn std::error::Error + 'static));
+    while let Some(error) = link {
+        texts += &error.to_string();
+        link = error.source();
+    }
+    assert!(!texts.contains("?secret"), "{texts}");
+}

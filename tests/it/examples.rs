@@ -1,0 +1,245 @@
+//! The examples, run as a reader would run them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use http::StatusCode;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpSocket;
+use tokio::process::Command;
+
+use crate::local::site::PAGES;
+use crate::support::origin::{Origin, text};
+use crate::support::tinyproxy::Tinyproxy;
+use crate::support::{direct_connections, eventually};
+
+/// Builds an example unless it is there, and runs it.
+async fn run(example: &str, arguments: &[&str]) -> Output {
+    let run = Command::new(build(example).await)
+        .args(arguments)
+        .envs(NOWHERE.map(|name| (name, "http://127.0.0.1:9")))
+        .env("RUST_BACKTRACE", "0")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    tokio::time::timeout(RUNS_WITHIN, run).await.expect("an end in time").unwrap()
+}
+
+/// The path of an example, from what cargo says about the build.
+async fn build(example: &str) -> String {
+    let mut cargo = Command::new(env!("CARGO"));
+    for (name, _) in std::env::vars_os() {
+        // What cargo tells a test of its package would make build scripts run again.
+        if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|of| name.to_string_lossy().starts_with(of))
+        {
+            cargo.env_remove(name);
+        }
+    }
+    let build = cargo
+        .args(["build", "--quiet", "--locked", "--all-features", "--message-format=json"])
+        .args(["--example", example])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(BUILDS_WITHIN, build).await.expect("an end").unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let messages = stdout(&output);
+    let mut messages = messages.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    messages.find_map(|message| Some(message["executable"].as_str()?.to_owned())).unwrap()
+}
+
+/// The longest that an example may take, on a machine that does other things too.
+const RUNS_WITHIN: Duration = Duration::from_secs(60);
+
+/// The longest that cargo may take, when it builds all dependencies.
+const BUILDS_WITHIN: Duration = Duration::from_secs(900);
+
+/// Whoever goes by the environment gets nowhere.
+const NOWHERE: [&str; 3] = ["http_proxy", "https_proxy", "all_proxy"];
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The addresses in the lines of pages with this status, as often as they are there.
+fn pages(output: &Output, status: &str) -> Vec<String> {
+    let lines = stdout(output);
+    let words = lines.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    words.filter(|words| words.first() == Some(&status)).map(|words| words[4].to_owned()).collect()
+}
+
+/// The cells of the summary's row for this name.
+fn row(output: &Output, name: &str) -> Vec<String> {
+    let lines = stdout(output);
+    let line = lines.lines().rev().find(|line| line.split_whitespace().next() == Some(name));
+    let line = line.unwrap_or_else(|| panic!("no row for {name} in\n{lines}"));
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+fn inventory(text: &str) -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("inventory.toml");
+    std::fs::write(&file, text).unwrap();
+    (directory, file)
+}
+
+fn printed(file: &Path) -> &str {
+    file.to_str().unwrap()
+}
+
+#[tokio::test]
+async fn crawl_fetches_the_whole_local_site_although_a_proxy_dies() {
+    let output = run("crawl", &[]).await;
+    let (out, err) = (stdout(&output), stderr(&output));
+    assert!(output.status.success(), "{out}\n{err}");
+    assert_eq!(err, "", "no bar where there is no terminal");
+
+    let fetched = pages(&output, "200");
+    let distinct: BTreeSet<_> = fetched.iter().collect();
+    assert_eq!(fetched.len(), distinct.len(), "each page once\n{out}");
+    // The old address and robots.txt count too.
+    assert_eq!(distinct.len(), PAGES + 2, "{out}");
+    assert!(pages(&output, "404").concat().ends_with("/missing.html"), "{out}");
+    assert!(pages(&output, "robots").concat().ends_with("/private/diary.html"), "{out}");
+    assert!(!out.contains("login.html") && !out.contains("elsewhere.test"), "{out}");
+
+    let mortal = row(&output, "mortal");
+    assert_ne!(mortal[1], "0", "it carried some\n{out}");
+    assert_ne!(mortal[2], "0", "and failed on some\n{out}");
+    assert!(mortal.contains(&"cooling".to_owned()), "{out}");
+    assert!(row(&output, "open").contains(&"ready".to_owned()), "{out}");
+    let requests = &row(&output, "127.0.0.1")[1];
+    let closing = format!("\n{requests} requests reached the site, 0 of them direct\n");
+    assert!(out.ends_with(&closing), "the sums agree with the site\n{out}");
+}
+
+#[tokio::test]
+async fn crawl_goes_through_real_proxies_and_no_other_way() {
+    let origin = Origin::files(PathBuf::from(PAGES_OF_DOCUTILS)).await;
+    let (open, locked) = (Tinyproxy::start(None), Tinyproxy::start(Some(("worker", "pa55word"))));
+    let (directory, file) = inventory(&format!(
+        "[[endpoint]]\nid = \"open\"\nurl = \"{}\"\n\
+         [[endpoint]]\nid = \"locked\"\nurl = \"{}\"\nusername = \"worker\"\n\
+         password = {{ file = \"secret\" }}\n",
+        open.url(),
+        locked.url()
+    ));
+    std::fs::write(directory.path().join("secret"), "pa55word\n").unwrap();
+
+    let start = origin.url("/docs/index.html");
+    let arguments = ["--inventory", printed(&file), "--per-second", "200", &start];
+    let output = run("crawl", &arguments).await;
+    let out = stdout(&output);
+    assert!(output.status.success(), "{out}\n{}", stderr(&output));
+    assert!(pages(&output, "200").len() >= 40, "{out}");
+    assert!(!out.contains("pa55word") && !stderr(&output).contains("pa55word"));
+
+    assert!(direct_connections(&origin, &[&open, &locked]).is_empty());
+    let url = |path: &str| ("GET".to_owned(), origin.url(path));
+    let mut reached: Vec<_> = origin.visits().iter().map(|visit| url(&visit.path)).collect();
+    reached.sort();
+    let asked = || [open.requests(), locked.requests()];
+    eventually("every request in a proxy's log", || {
+        let mut logged = asked().concat();
+        logged.sort();
+        (logged == reached).then_some(())
+    })
+    .await;
+    assert!(asked().iter().all(|requests| requests.len() > 10), "both have worked");
+}
+
+/// Debian's docutils-doc: some sixty pages with relative links, in a tree.
+const PAGES_OF_DOCUTILS: &str = "/usr/share/doc/docutils-doc";
+
+#[tokio::test]
+async fn crawl_without_a_reachable_proxy_fetches_nothing_and_says_why() {
+    let origin = Origin::http(|_| text(StatusCode::OK, "hello")).await;
+    // A port that is taken, so that nobody else gets it, and not listened on.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = taken.local_addr().unwrap();
+    let (_directory, file) =
+        inventory(&format!("[[endpoint]]\nid = \"gone\"\nurl = \"http://{closed}\"\n"));
+    let output = run("crawl", &["--inventory", printed(&file), &origin.url("/")]).await;
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    let err = stderr(&output);
+    assert!(err.starts_with("crawl: no page was fetched: "), "{err}");
+    assert!(err.contains("proxy_unreachable"), "{err}");
+    assert!(origin.visits().is_empty());
+}
+
+#[tokio::test]
+async fn crawl_with_a_wrong_password_fetches_nothing_and_keeps_it_to_itself() {
+    let origin = Origin::http(|_| text(StatusCode::OK, "hello")).await;
+    let proxy = Tinyproxy::start(Some(("worker", "right")));
+    let (directory, file) = inventory(&format!(
+        "[[endpoint]]\nid = \"locked\"\nurl = \"{}\"\nusername = \"worker\"\n\
+         password = {{ file = \"secret\" }}\n",
+        proxy.url()
+    ));
+    std::fs::write(directory.path().join("secret"), "wr0ng").unwrap();
+    let output = run("crawl", &["--inventory", printed(&file), &origin.url("/")]).await;
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(!stderr(&output).contains("wr0ng") && !stdout(&output).contains("wr0ng"));
+    assert!(origin.visits().is_empty());
+}
+
+#[tokio::test]
+async fn crawl_ends_well_when_its_reader_has_seen_enough() {
+    let mut crawl = Command::new(build("crawl").await)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut first = [0; 6];
+    crawl.stdout.take().unwrap().read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"STATUS");
+    let output = tokio::time::timeout(RUNS_WITHIN, crawl.wait_with_output()).await;
+    let output = output.expect("an end in time").unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn crawl_refuses_what_it_cannot_do() {
+    let (_directory, broken) = inventory("[[endpoint]]\nid = \"a\"\nurl = \"ftp://a.test:1\"\n");
+    let broken = printed(&broken);
+    let page = "http://127.0.0.1:9/";
+    for (arguments, code, said) in [
+        (&[page][..], 2, "--inventory <FILE>"),
+        (&["--inventory", broken], 2, "<URL>"),
+        (&["--per-second", "0"], 2, "--per-second"),
+        (&["--inventory", broken, "gopher://a.test/"], 2, "gopher is not http or https"),
+        (&["--inventory", "/nonexistent.toml", page], 1, "crawl: "),
+        (&["--inventory", broken, page], 1, "crawl: "),
+    ] {
+        let output = run("crawl", arguments).await;
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn quickstart_says_which_way_it_went() {
+    let output = run("quickstart", &[]).await;
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("200 OK through vn-a01\n"), "{}", stdout(&output));
+}
+
+#[tokio::test]
+async fn retry_stack_gets_another_endpoint() {
+    let output = run("retry_stack", &[]).await;
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "200 OK through b-steady\n");
+}

@@ -1,0 +1,206 @@
+//! Each hop of a redirect is charged to its own site, and no lease is held through the wait.
+
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use reqwest_lease::{Budget, Budgets, Error, Kind, LeaseInfo, LeaseMiddleware, LeaseOptions, Pool};
+use reqwest_middleware::ClientWithMiddleware;
+
+use crate::rig::client as client_builder;
+use crate::support::client::{get, pool_of};
+use crate::support::origin::text;
+use crate::support::web::{Takes, Web, moved};
+use crate::support::{SOON, eventually};
+
+/// Every page of a.test is at b.test now.
+async fn moved_site() -> Web {
+    Web::start(|asked| match asked.url.strip_prefix("http://a.test") {
+        Some(path) => moved(302, format!("http://b.test{path}").as_bytes()),
+        None => text(StatusCode::OK, "arrived"),
+    })
+    .await
+}
+
+async fn budgeted(urls: &[String], budgets: Budgets) -> (Pool, ClientWithMiddleware) {
+    let pool = pool_of(urls).await;
+    let builder = LeaseMiddleware::builder(pool.clone()).budgets(budgets);
+    (pool, builder.build().unwrap().into_client())
+}
+
+/// When the web was asked for pages of this site, in order.
+fn times(web: &Web, site: &str) -> Vec<Instant> {
+    let start = format!("http://{site}/");
+    let mut asked = web.asked();
+    asked.retain(|asked| asked.url.starts_with(&start));
+    asked.into_iter().map(|asked| asked.at).collect()
+}
+
+/// The most that the requests of any window are ahead of an even spread, in requests.
+fn excess(times: &[Instant], interval: Duration) -> f64 {
+    let windows = times.iter().enumerate().flat_map(|(first, from)| {
+        times[first..].iter().enumerate().map(move |(more, to)| {
+            more as f64 - (*to - *from).as_secs_f64() / interval.as_secs_f64()
+        })
+    });
+    windows.fold(0.0, f64::max)
+}
+
+#[tokio::test]
+async fn each_hop_is_charged_to_its_own_site() {
+    const REQUESTS: usize = 15;
+    let web = moved_site().await;
+    let budgets = Budgets::builder()
+        .site("a.test", Budget::per_second(40))
+        .site("b.test", Budget::per_second(20))
+        .build()
+        .unwrap();
+    let run = async |budgets: Budgets| {
+        web.forget();
+        let (_pool, client) = budgeted(&vec![web.url(); 8], budgets).await;
+        let all = (0..REQUESTS).map(|nth| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                let response = client.execute(get(&format!("http://a.test/{nth}"), &[])).await;
+                response.unwrap().extensions().get::<LeaseInfo>().unwrap().clone()
+            })
+        });
+        let mut waited = Duration::ZERO;
+        for one in all.collect::<Vec<_>>() {
+            let info = one.await.unwrap();
+            assert_eq!((info.hops(), info.attempts()), (1, 1));
+            waited = waited.max(info.budget_wait());
+        }
+        let (a, b) = (times(&web, "a.test"), times(&web, "b.test"));
+        assert_eq!((a.len(), b.len()), (REQUESTS, REQUESTS));
+        let interval = Duration::from_millis;
+        (excess(&a, interval(25)), excess(&b, interval(50)), waited)
+    };
+    let (a, b, waited) = run(budgets).await;
+    // A request may start one interval late, so a window may hold one more.
+    assert!(a < 1.5 && b < 1.5, "{a} {b}");
+    assert!(waited >= Duration::from_millis(50 * (REQUESTS as u64 - 2)), "{waited:?}");
+    let (a, b, waited) = run(Budgets::unlimited()).await;
+    assert!(a > 2.0 && b > 2.0, "without budgets the check fails: {a} {b}");
+    assert!(waited < Duration::from_millis(50), "{waited:?}");
+}
+
+/// The budget of b.test, with its one slot taken.
+async fn spent(budget: Budget) -> (Web, Budgets) {
+    let web = moved_site().await;
+    let budgets = Budgets::builder().site("b.test", budget).build().unwrap();
+    let (_pool, client) = budgeted(&[web.url()], budgets.clone()).await;
+    client.execute(get("http://b.test/taken", &[])).await.unwrap();
+    (web, budgets)
+}
+
+#[tokio::test]
+async fn no_lease_is_held_while_a_hop_waits_for_its_budget() {
+    let (web, budgets) = spent(Budget::per_second(1)).await;
+    let (pool, client) = budgeted(&[web.url()], budgets).await;
+    let moved = tokio::spawn({
+        let client = client.clone();
+        async move { client.execute(get("http://a.test/x", &[])).await }
+    });
+    eventually("the first hop", || times(&web, "a.test").first().copied()).await;
+    let other = client.execute(get("http://c.test/", &[])).await.unwrap();
+    assert_eq!(other.status(), StatusCode::OK);
+    drop(other);
+    assert_eq!(times(&web, "b.test").len(), 1, "the hop still waits");
+    assert_eq!(pool.status().await.unwrap().ready, 1, "and holds nothing");
+    let info = moved.await.unwrap().unwrap().extensions().get::<LeaseInfo>().unwrap().clone();
+    assert_eq!(info.hops(), 1);
+    assert!(info.budget_wait() > Duration::from_millis(500), "{info:?}");
+    let (c, b) = (times(&web, "c.test")[0], times(&web, "b.test")[1]);
+    assert!(c < b);
+}
+
+#[tokio::test]
+async fn a_hop_goes_through_the_same_endpoint_after_its_wait_too() {
+    for budget in [Budget::per_second(1000), Budget::per_second(4)] {
+        let (web, budgets) = spent(budget).await;
+        let url = |user: &str| web.url().replace("//", &format!("//{user}:x@"));
+        let (_pool, client) = budgeted(&["one", "two", "three"].map(url), budgets).await;
+        web.forget();
+        // Those that have not been used yet would be next.
+        client.execute(get("http://c.test/", &[])).await.unwrap();
+        client.execute(get("http://a.test/", &[])).await.unwrap();
+        let users: Vec<_> = web
+            .asked()
+            .iter()
+            .map(|asked| asked.header("proxy-authorization").to_owned())
+            .collect();
+        assert_eq!(users[1], users[2]);
+        assert_ne!(users[0], users[1]);
+    }
+}
+
+#[tokio::test]
+async fn a_hop_that_would_wait_too_long_fails_at_once_and_tells_when() {
+    let (web, budgets) = spent(Budget::per_minute(6)).await;
+    let (pool, client) = budgeted(&[web.url()], budgets).await;
+    let ask = async |options: LeaseOptions, timeout| {
+        let mut request = get("http://a.test/", &[]);
+        *request.timeout_mut() = timeout;
+        let began = Instant::now();
+        let mut extensions = http::Extensions::new();
+        extensions.insert(options);
+        let error = client.execute_with_extensions(request, &mut extensions).await.unwrap_err();
+        assert!(began.elapsed() < Duration::from_millis(900), "at once");
+        Error::find_in(&error).unwrap().clone()
+    };
+    let short = LeaseOptions::new().max_wait(Duration::from_secs(1));
+    for error in
+        [ask(short, None).await, ask(LeaseOptions::new(), Some(Duration::from_secs(1))).await]
+    {
+        assert_eq!(error.kind(), Kind::BudgetExceeded);
+        let after = error.retry_after().unwrap();
+        assert!((7..=10).contains(&after.as_secs()), "{after:?}");
+    }
+    assert_eq!(times(&web, "b.test").len(), 1);
+    assert_eq!(pool.status().await.unwrap().ready, 1);
+}
+
+#[tokio::test]
+async fn a_requests_timeout_is_for_all_its_hops() {
+    let web = Web::start(|asked| {
+        let mut answer = match asked.url.strip_prefix("http://a.test/") {
+            Some("3") => text(StatusCode::OK, "arrived"),
+            Some(nth) => moved(302, (nth.parse::<u32>().unwrap() + 1).to_string().as_bytes()),
+            None => text(StatusCode::NOT_FOUND, ""),
+        };
+        answer.extensions_mut().insert(Takes(Duration::from_millis(200)));
+        answer
+    })
+    .await;
+    let limit = Duration::from_millis(500);
+    let request = |timeout| {
+        let mut request = get("http://a.test/0", &[]);
+        *request.timeout_mut() = timeout;
+        request
+    };
+    let client = async |timeout: Option<Duration>, each: Option<Duration>| {
+        let builder = LeaseMiddleware::builder(pool_of(&[web.url()]).await);
+        let builder = match timeout {
+            Some(timeout) => builder.timeout(timeout),
+            None => builder,
+        };
+        let template = move |builder: reqwest::ClientBuilder| match each {
+            Some(each) => builder.timeout(each),
+            None => builder,
+        };
+        builder.template(template).build().unwrap().into_client()
+    };
+    for (client, timeout) in
+        [(client(None, None).await, Some(limit)), (client(Some(limit), None).await, None)]
+    {
+        let began = Instant::now();
+        let error = client.execute(request(timeout)).await.unwrap_err();
+        assert!(error.is_timeout(), "{error:?}");
+        assert!((limit..SOON).contains(&began.elapsed()));
+    }
+    let reqwest = client_builder().proxy(reqwest::Proxy::all(web.url()).unwrap());
+    let error = reqwest.build().unwrap().execute(request(Some(limit))).await.unwrap_err();
+    assert!(error.is_timeout(), "as reqwest does");
+    let naive = client(None, Some(limit)).await.execute(request(None)).await.unwrap();
+    assert_eq!(naive.status(), StatusCode::OK, "a timeout for each send is not up");
+}
