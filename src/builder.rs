@@ -171,6 +171,9 @@ impl LeaseBuilder {
         if self.connect_timeout.is_zero() {
             return Err(config("connect_timeout is zero"));
         }
+        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(config("timeout is zero"));
+        }
         for (nth, pool) in self.pools.iter().enumerate() {
             if self.pools[..nth].iter().any(|other| other.name() == pool.name()) {
                 return Err(Error::new(

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use http::HeaderValue;
-use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
+use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION, UPGRADE};
+use http::{HeaderValue, Method};
 use reqwest::Request;
 use url::Url;
 
@@ -11,7 +11,10 @@ use crate::error::{Error, Kind};
 use crate::site::Site;
 
 /// Refuses what cannot go through a proxy, and takes credentials out of the URL.
-pub(crate) fn admissible(mut request: Request) -> Result<(Request, Site), Error> {
+///
+/// A connection that is taken over outlives its response, which would end the lease; whoever
+/// holds a lease of his own answers for that himself.
+pub(crate) fn admissible(mut request: Request, held: bool) -> Result<(Request, Site), Error> {
     let refuse = |why| Err(Error::new(Kind::UnsupportedRequest, why));
     if request.version() == http::Version::HTTP_3 {
         return refuse("HTTP/3 does not go through a proxy");
@@ -22,6 +25,12 @@ pub(crate) fn admissible(mut request: Request) -> Result<(Request, Site), Error>
     let Some(site) = Site::of(request.url()) else {
         return refuse("the URL's host is not valid");
     };
+    if request.method() == Method::CONNECT {
+        return refuse("a tunnel of the caller's own does not go through a proxy");
+    }
+    if request.headers().contains_key(UPGRADE) && !held {
+        return refuse("a connection that the caller takes over needs a held lease");
+    }
     // It would take the place of the endpoint's own credentials.
     request.headers_mut().remove(PROXY_AUTHORIZATION);
     let (username, password) = take_userinfo(request.url_mut());

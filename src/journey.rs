@@ -82,7 +82,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         transport: &'a T,
         request: Request,
     ) -> Result<Self, Error> {
-        let (request, site) = admissible(request)?;
+        let (request, site) = admissible(request, options.held.is_some())?;
         if !terms.targets.allows(request.url()) {
             return Err(target_refused());
         }

@@ -35,6 +35,16 @@ struct Written {
     budget: Option<Budget>,
 }
 
+/// Without the target, which may be a URL with a password in it before it is checked.
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Written")
+            .field("suffix", &self.suffix)
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What a rule is for.
 enum Target {
     Host(Site, Option<u16>),

@@ -187,6 +187,7 @@ impl PoolBuilder {
             settings.ttl,
             settings.expiry_cooldown,
             settings.max_wait,
+            settings.poll_every,
             self.config.largest_lifetime,
         ];
         if longest.into_iter().any(|time| time > LONGEST) {

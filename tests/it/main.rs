@@ -13,4 +13,6 @@ mod never_direct;
 mod redirects;
 mod requests;
 mod rig;
+mod secrets;
+mod settings;
 mod support;

@@ -1,6 +1,6 @@
 //! Requests that cannot go through a proxy, or would take something past it.
 
-use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
+use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION, UPGRADE};
 use reqwest::{Method, Request, Url};
 use reqwest_lease::{Inventory, Kind, LeaseLayer, Send, Sender};
 use tower::{Layer, ServiceBuilder, ServiceExt};
@@ -16,6 +16,22 @@ async fn http_3_is_refused() {
         let request = client.get(url).version(http::Version::HTTP_3);
         let error = request.send().await.unwrap_err();
         assert_eq!(kind(&error), Some(Kind::UnsupportedRequest));
+    }
+    scene.came_by(&[], 0).await;
+}
+
+/// The connection would be the caller's own, and go on when the lease is somebody else's.
+#[tokio::test]
+async fn tunnels_and_upgrades_are_refused() {
+    let scene = Scene::start().await;
+    let client = scene.client(|builder| builder).await;
+    for url in [scene.plain.url("/"), scene.tls.url("/")] {
+        let tunnel = client.request(Method::CONNECT, &url);
+        let upgrade = client.get(&url).header(UPGRADE, "websocket");
+        for request in [tunnel, upgrade] {
+            let error = request.send().await.unwrap_err();
+            assert_eq!(kind(&error), Some(Kind::UnsupportedRequest));
+        }
     }
     scene.came_by(&[], 0).await;
 }
