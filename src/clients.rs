@@ -14,6 +14,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{Error, Kind};
 use crate::id::EndpointId;
 use crate::inventory::Inventory;
+use crate::suspicion::Record;
 use crate::tls::Tls;
 
 /// Changes a client's settings before this crate's own go on top.
@@ -117,8 +118,15 @@ pub(crate) struct Clients {
     cache: Mutex<Cache>,
 }
 
+/// What an endpoint's requests are sent with.
+#[derive(Clone)]
+pub(crate) struct EndpointClient {
+    pub(crate) client: Client,
+    pub(crate) record: Record,
+}
+
 struct Cache {
-    clients: LruCache<EndpointId, (u64, Client)>,
+    clients: LruCache<EndpointId, (u64, EndpointClient)>,
     generation: u64,
 }
 
@@ -132,7 +140,7 @@ impl Clients {
     }
 
     /// The endpoint's client, built if need be.
-    pub(crate) fn of(&self, endpoint: &Endpoint) -> Result<Client, Error> {
+    pub(crate) fn of(&self, endpoint: &Endpoint) -> Result<EndpointClient, Error> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         self.forget_what_changed(&mut cache);
         if let Some((fingerprint, client)) = cache.clients.get(endpoint.id())
@@ -140,7 +148,8 @@ impl Clients {
         {
             return Ok(client.clone());
         }
-        let client = self.recipe.client(endpoint)?;
+        let client =
+            EndpointClient { client: self.recipe.client(endpoint)?, record: Record::default() };
         cache.clients.put(endpoint.id().clone(), (endpoint.fingerprint(), client.clone()));
         Ok(client)
     }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use crate::body::{self, Cargo};
 use crate::budget::{Budgets, Passage};
 use crate::classify::{self, Route};
-use crate::clients::Clients;
+use crate::clients::{Clients, EndpointClient};
 use crate::error::{Error, Kind};
 use crate::hold::Hold;
 use crate::id::EndpointId;
@@ -23,6 +23,7 @@ use crate::pool::{Pool, Wants};
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
 use crate::replay::Replay;
 use crate::site::Site;
+use crate::suspicion::{Record, Suspects};
 use crate::targets::Targets;
 use crate::transport::{AsBoxError, Failure, Transport};
 
@@ -50,12 +51,20 @@ pub(crate) struct Journey<'a, T> {
     /// Time left for waiting.
     patience: Duration,
     trip: Trip,
+    suspects: Suspects,
 }
 
 /// What admits a send.
 struct Ticket {
     hold: Hold,
     passage: Passage,
+}
+
+/// What was sent, and how.
+struct Sent {
+    ticket: Ticket,
+    route: Route,
+    record: Record,
 }
 
 /// What a send leaves to the next one: along a redirect the lease, after a failure on the
@@ -99,6 +108,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             patience: options.max_wait.unwrap_or(pool.settings().max_wait),
             trip: Trip::default(),
+            suspects: Suspects::default(),
         })
     }
 
@@ -214,23 +224,23 @@ impl<'a, T: Transport> Journey<'a, T> {
     }
 
     async fn send(&mut self, ticket: Ticket) -> Result<Step, Failure<T::Error>> {
-        let Ticket { hold, passage } = ticket;
-        let endpoint = hold.endpoint();
-        let client = self.clients.of(&endpoint)?;
+        let endpoint = ticket.hold.endpoint();
+        let EndpointClient { client, record } = self.clients.of(&endpoint)?;
         let request = self.timed_request()?;
-        let route =
-            Route { proxy: endpoint.scheme(), https_target: request.url().scheme() == "https" };
-        if !hold.is_trusted() {
-            hold.finish(Outcome::Expired);
-            return Err(lease_expired().into());
-        }
-        match hold.within_trust(self.transport.send(client, request)).await {
+        let https_target = request.url().scheme() == "https";
+        let route = Route { proxy: endpoint.scheme(), https_target };
+        let answer = match ticket.hold.is_trusted() {
+            true => ticket.hold.within_trust(self.transport.send(client, request)).await,
+            false => None,
+        };
+        let sent = Sent { ticket, route, record };
+        match answer {
             None => {
-                hold.finish(Outcome::Expired);
+                sent.ticket.hold.finish(Outcome::Expired);
                 Err(lease_expired().into())
             }
-            Some(Err(error)) => self.failed(hold, passage, route, error),
-            Some(Ok(response)) => self.answered(hold, passage, route, response),
+            Some(Err(error)) => self.failed(sent, error),
+            Some(Ok(response)) => self.answered(sent, response),
         }
     }
 
@@ -245,88 +255,90 @@ impl<'a, T: Transport> Journey<'a, T> {
     }
 
     /// Judges a failed send, and tries another endpoint if this one was at fault.
-    fn failed(
-        &mut self,
-        hold: Hold,
-        passage: Passage,
-        route: Route,
-        error: T::Error,
-    ) -> Result<Step, Failure<T::Error>> {
-        let outcome = classify::failure(error.as_error(), route);
-        match self.at_fault(hold, outcome) {
-            None => Err(Failure::Exchange(error)),
-            Some(fault) => self.elsewhere(passage, fault.with_source(error.into_source())),
-        }
-    }
-
-    /// Judges a response: the endpoint's own refusal, a redirect, or what the caller gets.
-    fn answered(
-        &mut self,
-        hold: Hold,
-        passage: Passage,
-        route: Route,
-        response: Response,
-    ) -> Result<Step, Failure<T::Error>> {
-        let outcome = classify::response(response.status(), route);
-        if outcome != Outcome::Success {
-            drop(response);
-            return match self.at_fault(hold, outcome) {
-                Some(fault) => self.elsewhere(passage, fault),
-                None => Err(Error::new(Kind::Client, "the endpoint's answer is not clear").into()),
-            };
-        }
-        match self.next_hop(&response) {
-            Some(hop) => {
-                drop(response);
-                if let Err(error) = self.follow(hop) {
-                    hold.finish(outcome);
-                    return Err(error.into());
-                }
-                Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
-            }
-            None => {
-                let info = LeaseInfo {
-                    endpoint: hold.endpoint().id().clone(),
-                    pool: hold.pool().name().clone(),
-                    fence: hold.fence(),
-                    trip: mem::take(&mut self.trip),
-                };
-                let cargo = Cargo { hold, passage, route, outcome };
-                Ok(Step::Done(body::load(response, cargo, info)))
-            }
-        }
-    }
-
-    /// Gives the lease back; an error when the endpoint itself was at fault.
-    fn at_fault(&mut self, hold: Hold, outcome: Outcome) -> Option<Error> {
+    fn failed(&mut self, sent: Sent, error: T::Error) -> Result<Step, Failure<T::Error>> {
+        let outcome = classify::failure(error.as_error(), sent.route);
+        let Ticket { hold, passage } = sent.ticket;
         let (kind, what) = match outcome {
             Outcome::ProxyUnreachable => (Kind::ProxyUnreachable, "could not be reached"),
-            Outcome::CredentialsRefused => (Kind::CredentialsRefused, "refused its credentials"),
+            Outcome::CredentialsRefused => (Kind::CredentialsRefused, REFUSED),
             _ => {
                 hold.finish(outcome);
-                return None;
+                return Err(Failure::Exchange(error));
             }
         };
-        let endpoint = hold.endpoint().id().clone();
+        let fault = self.fault(&hold, kind, what).with_source(error.into_source());
         hold.finish(outcome);
-        tracing::debug!(pool = %self.pool.name(), %endpoint, %outcome, "attempt failed");
-        self.trip.failed.push(endpoint);
-        Some(Error::new(kind, format!("the endpoint {what}")).with_tried(self.trip.failed.clone()))
-    }
-
-    /// Another endpoint takes over, with the slot that the site never saw.
-    fn elsewhere(&self, passage: Passage, fault: Error) -> Result<Step, Failure<T::Error>> {
-        let attempts = self.options.attempts.unwrap_or(self.terms.attempts).max(1) as usize;
-        let tried = self.trip.failed.len();
-        let another = self.options.held.is_none()
-            && tried < attempts
-            && tried < self.pool.inventory().snapshot().len()
-            && self.replay.can_send();
-        if another {
-            Ok(Step::Again(Left { hold: None, passage: Some(passage), failure: Some(fault) }))
+        if self.may_try_another() {
+            // The site has seen nothing, so its slot is still good.
+            Ok(Step::Again(Left { passage: Some(passage), failure: Some(fault), hold: None }))
         } else {
             Err(fault.into())
         }
+    }
+
+    /// Judges a response: perhaps the endpoint's own refusal, a redirect, or what the caller gets.
+    fn answered(&mut self, sent: Sent, response: Response) -> Result<Step, Failure<T::Error>> {
+        if classify::may_refuse_credentials(response.status(), sent.route) {
+            return self.doubted(sent, response);
+        }
+        sent.record.accepted();
+        self.suspects.cleared_the_site();
+        let Some(hop) = self.next_hop(&response) else {
+            return Ok(Step::Done(self.load(sent, response, Outcome::Success)));
+        };
+        drop(response);
+        let hold = sent.ticket.hold;
+        if let Err(error) = self.follow(hop) {
+            hold.finish(Outcome::Success);
+            return Err(error.into());
+        }
+        Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
+    }
+
+    /// Has another endpoint asked whether a 407 is this one's or the site's own. A 407 says that
+    /// nothing was done, so any method may be sent again.
+    fn doubted(&mut self, sent: Sent, response: Response) -> Result<Step, Failure<T::Error>> {
+        let fault = self.fault(&sent.ticket.hold, Kind::CredentialsRefused, REFUSED);
+        if self.may_try_another() {
+            self.suspects.add(sent.ticket.hold, &sent.record, &self.site);
+            return Ok(Step::Again(Left { failure: Some(fault), ..Left::default() }));
+        }
+        let (outcome, is_an_answer) = self.suspects.conclude(&sent.record, &self.site);
+        if is_an_answer {
+            self.trip.failed.pop();
+            return Ok(Step::Done(self.load(sent, response, outcome)));
+        }
+        drop(response);
+        sent.ticket.hold.finish(outcome);
+        Err(fault.into())
+    }
+
+    fn load(&mut self, sent: Sent, response: Response, outcome: Outcome) -> Response {
+        let Sent { ticket: Ticket { hold, passage }, route, .. } = sent;
+        let info = LeaseInfo {
+            endpoint: hold.endpoint().id().clone(),
+            pool: hold.pool().name().clone(),
+            fence: hold.fence(),
+            trip: mem::take(&mut self.trip),
+        };
+        body::load(response, Cargo { hold, passage, route, outcome }, info)
+    }
+
+    /// Notes a failed attempt, and says what will be told if it was the last one.
+    fn fault(&mut self, hold: &Hold, kind: Kind, what: &str) -> Error {
+        let endpoint = hold.endpoint().id().clone();
+        tracing::debug!(pool = %self.pool.name(), %endpoint, code = %kind, "attempt failed");
+        self.trip.failed.push(endpoint);
+        Error::new(kind, format!("the endpoint {what}")).with_tried(self.trip.failed.clone())
+    }
+
+    fn may_try_another(&self) -> bool {
+        let attempts = self.options.attempts.unwrap_or(self.terms.attempts).max(1) as usize;
+        let tried = self.trip.failed.len();
+        self.options.held.is_none()
+            && tried < attempts
+            && tried < self.pool.inventory().snapshot().len()
+            && self.replay.can_send()
     }
 
     fn next_hop(&self, response: &Response) -> Option<Hop> {
@@ -372,6 +384,8 @@ async fn timed<F: Future>(step: F) -> (F::Output, Duration) {
 
 /// Keeps sums of instants representable.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
+
+const REFUSED: &str = "refused its credentials";
 
 fn lease_expired() -> Error {
     Error::new(Kind::LeaseExpired, "lease expired before the response began")

@@ -44,6 +44,7 @@ mod secret;
 mod service;
 mod site;
 mod store;
+mod suspicion;
 mod targets;
 mod telemetry;
 mod tls;

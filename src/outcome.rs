@@ -14,6 +14,8 @@ pub enum Outcome {
     ProxyUnreachable,
     /// The endpoint refused its user name or password.
     CredentialsRefused,
+    /// A 407 that may be the endpoint's or the site's own.
+    CredentialsDoubted,
     /// The exchange failed in a way that says nothing certain about the endpoint.
     Unclear,
     /// The caller gave up, or the caller's own part failed.
@@ -31,6 +33,7 @@ impl Outcome {
             Self::Success => "success",
             Self::ProxyUnreachable => "proxy_unreachable",
             Self::CredentialsRefused => "credentials_refused",
+            Self::CredentialsDoubted => "credentials_doubted",
             Self::Unclear => "unclear",
             Self::Cancelled => "cancelled",
             Self::Unused => "unused",

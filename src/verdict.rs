@@ -122,7 +122,7 @@ impl Evidence {
 /// | outcome | verdict |
 /// |---|---|
 /// | success | cooldown after use, strikes reset |
-/// | proxy unreachable | cooldown doubling with strikes, 1 s to 10 min, up to a quarter longer at random; one strike |
+/// | proxy unreachable, credentials doubted | cooldown doubling with strikes, 1 s to 10 min, up to a quarter longer at random; one strike |
 /// | credentials refused | quarantine |
 /// | all others | cooldown after use |
 #[derive(Debug, Clone)]
@@ -147,7 +147,7 @@ impl Judge for DefaultJudge {
     fn judge(&self, evidence: Evidence) -> Verdict {
         match evidence.outcome {
             Outcome::Success => Verdict::cooldown(self.after_use).with_strike(Strike::Reset),
-            Outcome::ProxyUnreachable => {
+            Outcome::ProxyUnreachable | Outcome::CredentialsDoubted => {
                 Verdict::cooldown(jittered(step(evidence.strikes))).with_strike(Strike::Add)
             }
             Outcome::CredentialsRefused => Verdict::quarantine(QuarantineCode::Credentials),

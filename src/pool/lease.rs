@@ -181,7 +181,8 @@ fn severity(outcome: Outcome) -> u8 {
         Outcome::Unclear => 3,
         Outcome::Expired => 4,
         Outcome::ProxyUnreachable => 5,
-        Outcome::CredentialsRefused => 6,
+        Outcome::CredentialsDoubted => 6,
+        Outcome::CredentialsRefused => 7,
     }
 }
 

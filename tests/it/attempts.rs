@@ -144,11 +144,62 @@ async fn refused_credentials_mean_quarantine_and_another_endpoint() {
         };
         assert_eq!(state, State::Quarantined(QuarantineCode::Credentials));
     }
-    for url in ["http://a.test/", "https://a.test/"] {
-        let (pool, client) = client(&web, &[refusing.url()]).await;
+    let (pool, client) = client(&web, &[refusing.url()]).await;
+    assert_eq!(failure(&client, "https://a.test/").await, Kind::CredentialsRefused);
+    assert_eq!(pool.status().await.unwrap().quarantined, 1);
+}
+
+#[tokio::test]
+async fn a_lone_407_is_doubted_until_a_second_site_gets_one() {
+    let (web, refusing) = (hello().await, FaultProxy::start(Fault::RefusesCredentials).await);
+    let (pool, client) = client(&web, &[refusing.url()]).await;
+    for url in ["http://a.test/", "http://a.test/", "http://b.test/"] {
+        assert_eq!(pool.status().await.unwrap().quarantined, 0);
         assert_eq!(failure(&client, url).await, Kind::CredentialsRefused);
-        assert_eq!(pool.status().await.unwrap().quarantined, 1);
     }
+    assert_eq!(pool.status().await.unwrap().quarantined, 1);
+}
+
+/// The twin of the quarantine: a site's own 407 must not empty the pool.
+#[tokio::test]
+async fn a_site_that_answers_407_costs_no_endpoint_that_has_worked() {
+    let web = Web::start(|asked| match asked.url.starts_with("http://bad.test/") {
+        true => text(StatusCode::PROXY_AUTHENTICATION_REQUIRED, "mine"),
+        false => text(StatusCode::OK, "hello"),
+    })
+    .await;
+    let (pool, client) = client(&web, &[web.url(), web.url(), web.url()]).await;
+    for _ in 0..3 {
+        client.get("http://good.test/").send().await.unwrap().bytes().await.unwrap();
+    }
+    for _ in 0..2 {
+        let response = client.get("http://bad.test/").send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::PROXY_AUTHENTICATION_REQUIRED);
+        assert_eq!(info(&response).attempts(), 3);
+        assert_eq!(response.text().await.unwrap(), "mine");
+        assert_eq!(pool.status().await.unwrap().ready, 3);
+    }
+}
+
+/// A site that refuses one endpoint and serves the next takes none of them out.
+#[tokio::test]
+async fn a_site_cannot_pick_off_endpoints_that_have_worked() {
+    let turn = std::sync::atomic::AtomicUsize::new(0);
+    let web = Web::start(move |asked| {
+        let odd = || turn.fetch_add(1, std::sync::atomic::Ordering::SeqCst) % 2 == 0;
+        match asked.url.starts_with("http://bad.test/") && odd() {
+            true => text(StatusCode::PROXY_AUTHENTICATION_REQUIRED, "mine"),
+            false => text(StatusCode::OK, "hello"),
+        }
+    })
+    .await;
+    let (pool, client) = client(&web, &[web.url(), web.url()]).await;
+    for _ in 0..2 {
+        client.get("http://good.test/").send().await.unwrap().bytes().await.unwrap();
+    }
+    client.get("http://bad.test/").send().await.unwrap().bytes().await.unwrap();
+    let status = pool.status().await.unwrap();
+    assert_eq!((status.quarantined, status.cooling, status.ready), (0, 1, 1));
 }
 
 #[tokio::test]
