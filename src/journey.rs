@@ -1,16 +1,14 @@
 //! One request on its way: budget, lease, endpoint, exchange, verdict, and on to the next hop.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::mem;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use reqwest::{Request, Response};
 use tokio::time::{Instant, timeout};
 
 use crate::body::{self, Cargo};
-use crate::budget::{Budgets, Passage};
+use crate::budget::{Budgets, Passage, Turn};
 use crate::classify::{self, Route};
 use crate::clients::{Clients, EndpointClient};
 use crate::error::{Error, Kind};
@@ -132,7 +130,7 @@ impl<'a, T: Transport> Journey<'a, T> {
     async fn admit(&mut self, left: Left) -> Result<Ticket, Error> {
         let mut prefer = None;
         if let Some(passage) = left.passage {
-            let hold = self.lease(None).await?;
+            let (hold, _) = self.lease(None).await?;
             if passage.is_fresh() {
                 return Ok(Ticket { hold, passage });
             }
@@ -151,17 +149,27 @@ impl<'a, T: Transport> Journey<'a, T> {
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
         }
-        let (terms, site, port) = (self.terms, self.site.clone(), self.port());
-        let mut turn = self.budgeted(terms.budgets.turn(&site, port, self.patience())).await?;
+        let mut turn = match self.terms.budgets.try_turn(&self.site, self.port()) {
+            Some(turn) => turn,
+            // Most requests need not wait, and should not carry a waiter's state with them.
+            None => Box::pin(self.wait_for_turn()).await?,
+        };
         loop {
-            self.budgeted(turn.slot()).await?;
-            let hold = self.lease(prefer.clone()).await?;
+            let (hold, waited) = self.lease(prefer.clone()).await?;
             // A slot that went stale meanwhile is charged anew, which needs no wait.
-            if turn.try_slot() {
+            if waited.is_zero() || turn.try_slot() {
                 return Ok(Ticket { hold, passage: turn.spend() });
             }
             hold.finish(Outcome::Unused);
+            Box::pin(self.budgeted(turn.slot())).await?;
         }
+    }
+
+    async fn wait_for_turn(&mut self) -> Result<Turn, Error> {
+        let (terms, site, port) = (self.terms, self.site.clone(), self.port());
+        let mut turn = self.budgeted(terms.budgets.turn(&site, port, self.patience())).await?;
+        self.budgeted(turn.slot()).await?;
+        Ok(turn)
     }
 
     /// Waits for a step of the budget, and counts the time.
@@ -169,7 +177,9 @@ impl<'a, T: Transport> Journey<'a, T> {
         &mut self,
         step: impl Future<Output = Result<O, Error>>,
     ) -> Result<O, Error> {
-        let (done, waited) = timed(timeout(self.patience(), step)).await;
+        let started = Instant::now();
+        let done = timeout(self.patience(), step).await;
+        let waited = started.elapsed();
         self.trip.budget_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
         done.unwrap_or_else(|_| {
@@ -179,9 +189,9 @@ impl<'a, T: Transport> Journey<'a, T> {
     }
 
     /// Waits for a lease, and counts the time.
-    async fn lease(&mut self, prefer: Option<EndpointId>) -> Result<Hold, Error> {
+    async fn lease(&mut self, prefer: Option<EndpointId>) -> Result<(Hold, Duration), Error> {
         if let Some(held) = &self.options.held {
-            return Ok(Hold::Lent(held.clone()));
+            return Ok((Hold::Lent(held.clone()), Duration::ZERO));
         }
         let settings = self.pool.settings();
         let wants = Wants {
@@ -190,14 +200,14 @@ impl<'a, T: Transport> Journey<'a, T> {
             exclude: self.trip.failed.clone(),
             prefer,
         };
-        let (leased, waited) = timed(self.pool.lease(wants, self.patience())).await;
+        let leased = self.pool.lease(wants, self.patience()).await;
+        let (mut lease, waited) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
-        let mut lease = leased.map_err(|error| self.or_timed_out(error))?;
         if self.options.renew.unwrap_or(settings.renew) {
             lease.keep_alive();
         }
-        Ok(Hold::Own(lease))
+        Ok((Hold::Own(lease), waited))
     }
 
     fn port(&self) -> Option<u16> {
@@ -369,17 +379,6 @@ impl<'a, T: Transport> Journey<'a, T> {
         self.site = site;
         Ok(())
     }
-}
-
-/// Runs a step and says how long it waited; most need no wait, and then no clock.
-async fn timed<F: Future>(step: F) -> (F::Output, Duration) {
-    let mut step = pin!(step);
-    let first = poll_fn(|cx| Poll::Ready(step.as_mut().poll(cx))).await;
-    if let Poll::Ready(output) = first {
-        return (output, Duration::ZERO);
-    }
-    let started = Instant::now();
-    (step.await, started.elapsed())
 }
 
 /// Keeps sums of instants representable.

@@ -150,16 +150,21 @@ impl Budgets {
         }
     }
 
-    /// Takes a slot of the site if nobody is queued and one is free now.
-    pub(crate) fn try_pass(&self, site: &Site, port: Option<u16>) -> Option<Passage> {
+    /// A turn with its slot, if nobody is queued and one is free now.
+    pub(crate) fn try_turn(&self, site: &Site, port: Option<u16>) -> Option<Turn> {
         if self.is_free() {
-            return Some(Turn::unlimited().spend());
+            return Some(Turn::unlimited());
         }
         let mut turn = match self.0.find(site, port) {
             Some(queue) => Turn::at(queue.try_join()?),
             None => Turn::unlimited(),
         };
-        turn.try_slot().then(|| turn.spend())
+        turn.try_slot().then_some(turn)
+    }
+
+    /// Takes a slot of the site if nobody is queued and one is free now.
+    pub(crate) fn try_pass(&self, site: &Site, port: Option<u16>) -> Option<Passage> {
+        self.try_turn(site, port).map(Turn::spend)
     }
 
     /// Goes through a whole turn, for benchmarks.

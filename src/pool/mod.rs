@@ -216,7 +216,7 @@ impl Pool {
     pub async fn hold(&self) -> Result<HeldLease, Error> {
         let Settings { ttl, max_wait, .. } = self.0.settings;
         let wants = Wants { ttl, site: None, exclude: Vec::new(), prefer: None };
-        let mut lease = self.lease(wants, max_wait).await?;
+        let (mut lease, _) = self.lease(wants, max_wait).await?;
         lease.keep_alive();
         Ok(HeldLease::new(lease))
     }

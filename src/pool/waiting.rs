@@ -1,11 +1,9 @@
 //! Waiting for a lease, first in, first out.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, MutexGuard, Notify};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Lease, Pool, random_number};
@@ -24,6 +22,7 @@ pub(super) struct Waiting {
     /// Grows when something may have come free, so that nothing between a question and the
     /// waiting for the next one is missed.
     changes: AtomicU64,
+    lots: AtomicU64,
 }
 
 impl Waiting {
@@ -31,6 +30,12 @@ impl Waiting {
     pub(super) fn something_came_free(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
         self.freed.notify_waiters();
+    }
+
+    /// A number for policies that draw lots; it need not be a secret.
+    fn lot(&self) -> u64 {
+        // Weyl's sequence by the golden ratio spreads evenly; the store mixes it.
+        self.lots.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
     }
 
     /// Sleeps until `until`, or until something changed since `seen`.
@@ -106,59 +111,90 @@ impl From<Later> for Error {
 }
 
 impl Pool {
-    /// Waits for a lease, at most so long.
+    /// Waits for a lease, at most so long, and says how long it was.
     ///
     /// # Cancel safety
     /// The place in the queue is given up; a lease that the store granted, or may still grant,
     /// is cancelled in the background.
-    pub(crate) async fn lease(&self, mut wants: Wants, patience: Duration) -> Result<Lease, Error> {
-        let waiting = &self.0.core.waiting;
+    pub(crate) async fn lease(
+        &self,
+        mut wants: Wants,
+        patience: Duration,
+    ) -> Result<(Lease, Duration), Error> {
         let mut question = Question::new(self);
-        // A lease that comes at once needs no clock.
-        let mut end = End { patience, at: None };
-        let mut last = None;
+        let mut first = None;
+        if let Ok(turn) = self.0.core.waiting.turn.try_lock() {
+            match question.ask(&mut wants).await? {
+                Answer::Lease(lease) => return Ok((lease, Duration::ZERO)),
+                Answer::Later(later) => first = Some((turn, later)),
+            }
+        }
+        let started = Instant::now();
+        let waiter = Waiter { question, wants, until: started + patience };
+        // Most requests need not wait, and should not carry a waiter's state with them.
+        let lease = Box::pin(waiter.wait(first)).await?;
+        Ok((lease, started.elapsed()))
+    }
+}
+
+/// A request in the queue.
+struct Waiter<'a> {
+    question: Question<'a>,
+    wants: Wants,
+    until: Instant,
+}
+
+impl<'a> Waiter<'a> {
+    /// Waits for the turn again and again until there is a lease.
+    async fn wait(mut self, first: Option<(MutexGuard<'a, ()>, Later)>) -> Result<Lease, Error> {
+        let pool = self.question.pool;
+        let (mut turn, mut last) = first.unzip();
         loop {
-            let turn = match waiting.turn.try_lock() {
-                Ok(turn) => turn,
-                Err(_) => match timeout_at(end.at(), waiting.turn.lock()).await {
+            let turn = match turn.take() {
+                Some(turn) => turn,
+                None => match timeout_at(self.until, pool.0.core.waiting.turn.lock()).await {
                     Ok(turn) => turn,
-                    Err(_) => return Err(last.unwrap_or_else(|| Later::exhausted(self)).into()),
+                    Err(_) => return Err(last.unwrap_or_else(|| Later::exhausted(pool)).into()),
                 },
             };
-            match question.ask_on(&mut wants, &mut end).await? {
+            match self.ask_on(last.take()).await? {
                 Answer::Lease(lease) => return Ok(lease),
                 Answer::Later(later) => {
                     // Only this request is not served: the others may ask meanwhile.
                     drop(turn);
-                    self.look_again(&later, &mut end).await;
+                    self.look_again(&later).await;
                     last = Some(later);
                 }
             }
         }
     }
 
+    /// Asks until there is a lease, or a reason to let others ask.
+    async fn ask_on(&mut self, mut known: Option<Later>) -> Result<Answer, Error> {
+        loop {
+            let later = match known.take() {
+                Some(later) => later,
+                None => match self.question.ask(&mut self.wants).await? {
+                    Answer::Lease(lease) => return Ok(Answer::Lease(lease)),
+                    Answer::Later(later) => later,
+                },
+            };
+            if Instant::now() >= self.until || later.is_hopeless(&self.wants) {
+                return Err(later.into());
+            }
+            if later.restricted {
+                return Ok(Answer::Later(later));
+            }
+            self.look_again(&later).await;
+        }
+    }
+
     /// Sleeps until it is worth asking again.
-    async fn look_again(&self, later: &Later, end: &mut End) {
-        let longest = self.0.settings.poll_every;
+    async fn look_again(&self, later: &Later) {
+        let pool = &self.question.pool.0;
+        let longest = pool.settings.poll_every;
         let pause = jittered(later.after.map_or(longest, |after| after.min(longest)));
-        let until = end.at().min(Instant::now() + pause);
-        self.0.core.waiting.change(later.seen, until).await;
-    }
-}
-
-/// When the waiting ends, known once there is any.
-struct End {
-    patience: Duration,
-    at: Option<Instant>,
-}
-
-impl End {
-    fn at(&mut self) -> Instant {
-        *self.at.get_or_insert_with(|| Instant::now() + self.patience)
-    }
-
-    fn has_come(&mut self) -> bool {
-        Instant::now() >= self.at()
+        pool.core.waiting.change(later.seen, self.until.min(Instant::now() + pause)).await;
     }
 }
 
@@ -183,36 +219,25 @@ impl<'a> Question<'a> {
         Self { pool, token: Token::random(), open: false }
     }
 
-    /// Asks until there is a lease, or a reason to let others ask.
-    async fn ask_on(&mut self, wants: &mut Wants, end: &mut End) -> Result<Answer, Error> {
-        let waiting = &self.pool.0.core.waiting;
-        loop {
-            if self.pool.is_closed() {
-                return Err(self.pool.closed());
-            }
-            let seen = waiting.changes.load(Ordering::Acquire);
-            let later = match self.ask(wants).await? {
-                Answer::Lease(lease) => return Ok(Answer::Lease(lease)),
-                Answer::Later(later) => Later { seen, ..later },
-            };
-            if end.has_come() || later.is_hopeless(wants) {
-                return Err(later.into());
-            }
-            if later.restricted {
-                return Ok(Answer::Later(later));
-            }
-            self.pool.look_again(&later, end).await;
+    async fn ask(&mut self, wants: &mut Wants) -> Result<Answer, Error> {
+        if self.pool.is_closed() {
+            return Err(self.pool.closed());
         }
+        let seen = self.pool.0.core.waiting.changes.load(Ordering::Acquire);
+        Ok(match self.ask_once(wants).await? {
+            Answer::Later(later) => Answer::Later(Later { seen, ..later }),
+            lease => lease,
+        })
     }
 
-    async fn ask(&mut self, wants: &mut Wants) -> Result<Answer, Error> {
+    async fn ask_once(&mut self, wants: &mut Wants) -> Result<Answer, Error> {
         let shared = &self.pool.0;
         let mut request = AcquireRequest::new(shared.core.name.clone(), self.token, wants.ttl);
         request.expiry_cooldown = shared.settings.expiry_cooldown;
         request.site.clone_from(&wants.site);
         request.exclude.clone_from(&wants.exclude);
         request.prefer.clone_from(&wants.prefer);
-        request.random = LOTS.hash_one(self.token);
+        request.random = shared.core.waiting.lot();
         let asked = Instant::now();
         self.open = true;
         let reply = match shared.core.store.acquire(request).await {
@@ -269,6 +294,3 @@ impl Drop for Question<'_> {
         }
     }
 }
-
-/// Makes lots of tokens without giving any part of them away.
-static LOTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
