@@ -198,7 +198,7 @@ impl Pool {
         if !gone.is_empty() {
             self.administer(Order::Remove(gone)).await?;
         }
-        self.administer(Order::Add { members, random: random_number() }).await?;
+        self.administer(Order::Add(members)).await?;
         Ok(())
     }
 

@@ -15,7 +15,6 @@ use crate::store::{AcquireReply, AcquireRequest};
 
 /// The pool's queue in this process. Whoever holds the turn asks the store; the others wait
 /// behind it in order.
-#[derive(Default)]
 pub(super) struct Waiting {
     turn: Mutex<()>,
     freed: Notify,
@@ -23,6 +22,17 @@ pub(super) struct Waiting {
     /// waiting for the next one is missed.
     changes: AtomicU64,
     lots: AtomicU64,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            turn: Mutex::default(),
+            freed: Notify::new(),
+            changes: AtomicU64::new(0),
+            lots: AtomicU64::new(random_number()),
+        }
+    }
 }
 
 impl Waiting {
@@ -34,8 +44,11 @@ impl Waiting {
 
     /// A number for policies that draw lots; it need not be a secret.
     fn lot(&self) -> u64 {
-        // Weyl's sequence by the golden ratio spreads evenly; the store mixes it.
-        self.lots.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
+        // One step of splitmix64, from a start that differs between processes.
+        let mut lot = self.lots.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        lot = (lot ^ (lot >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        lot = (lot ^ (lot >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        lot ^ (lot >> 31)
     }
 
     /// Sleeps until `until`, or until something changed since `seen`.
