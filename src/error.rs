@@ -31,8 +31,11 @@ pub enum Kind {
     UnknownPool,
     /// The pool has been shut down in this process.
     PoolClosed,
-    /// The store did not answer, or refused.
+    /// The store did not answer, or cannot serve now.
     StoreUnavailable,
+    /// The store will not serve until somebody changes something: credentials, permissions, its
+    /// version or its settings.
+    StoreRefused,
     /// A call to the store breaks its rules (a ttl over the largest, say).
     InvalidCall,
     /// The wait for the site's budget would be longer than allowed.
@@ -66,6 +69,7 @@ impl Kind {
             Self::UnknownPool => "unknown_pool",
             Self::PoolClosed => "pool_closed",
             Self::StoreUnavailable => "store_unavailable",
+            Self::StoreRefused => "store_refused",
             Self::InvalidCall => "invalid_call",
             Self::BudgetExceeded => "budget_exceeded",
             Self::ProxyUnreachable => "proxy_unreachable",
@@ -107,6 +111,7 @@ struct Inner {
     message: Cow<'static, str>,
     retry_after: Option<Duration>,
     tried: Vec<EndpointId>,
+    not_run: bool,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -117,6 +122,7 @@ impl Error {
             message: message.into(),
             retry_after: None,
             tried: Vec::new(),
+            not_run: false,
             source: None,
         }))
     }
@@ -143,6 +149,12 @@ impl Error {
 
     pub(crate) fn with_tried(mut self, tried: Vec<EndpointId>) -> Self {
         self.inner().tried = tried;
+        self
+    }
+
+    /// Says of a call to the store that it surely had no effect.
+    pub fn without_effect(mut self) -> Self {
+        self.inner().not_run = true;
         self
     }
 
@@ -173,6 +185,14 @@ impl Error {
                 | Kind::LeaseExpired
                 | Kind::TimedOut
         )
+    }
+
+    /// Whether the call to the store that failed may have taken place, or may still.
+    ///
+    /// Such a call is repeated with the same token, or its token is cancelled. `false` for
+    /// errors that are not the store's.
+    pub fn may_have_run(&self) -> bool {
+        matches!(self.kind(), Kind::StoreUnavailable | Kind::StoreRefused) && !self.0.not_run
     }
 
     /// How long until it is worth trying again, where that is known.
@@ -318,6 +338,16 @@ mod tests {
             .with_tried(vec![EndpointId::new("a").unwrap(), EndpointId::new("b").unwrap()]);
         assert_eq!(error.to_string(), "pool vn exhausted, next chance in 1.5s (tried a, b)");
         assert!(error.is_transient());
+    }
+
+    #[test]
+    fn a_call_to_the_store_may_have_run_unless_it_is_known_not_to() {
+        let unavailable = Error::store_unavailable("the store did not answer in time");
+        assert!(unavailable.may_have_run() && unavailable.is_transient());
+        assert!(!unavailable.without_effect().may_have_run());
+        let refused = Error::new(Kind::StoreRefused, "the store refused the credentials");
+        assert!(!refused.is_transient());
+        assert!(!Error::new(Kind::PoolPaused, "x").may_have_run());
     }
 
     #[test]

@@ -25,6 +25,26 @@ mod with_rustls {
         ))
     }
 
+    /// A client's configuration with the system's roots.
+    pub(crate) fn system_roots() -> Result<ClientConfig, Error> {
+        let provider = provider()?;
+        let builder = || {
+            ClientConfig::builder_with_provider(provider.clone())
+                .with_safe_default_protocol_versions()
+                .map_err(|error| {
+                    Error::new(Kind::Client, "no TLS version is usable").with_source(error)
+                })
+        };
+        let config = match builder()?.with_platform_verifier() {
+            Ok(builder) => builder.with_no_client_auth(),
+            Err(error) => {
+                tracing::warn!(%error, "no system certificates: TLS connections will fail");
+                builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+            }
+        };
+        Ok(config)
+    }
+
     /// TLS sessions that an endpoint's client remembers.
     const SESSIONS: usize = 8;
 
@@ -35,22 +55,7 @@ mod with_rustls {
     impl Tls {
         /// The system's roots, as reqwest itself uses them.
         pub(crate) fn system() -> Result<Self, Error> {
-            let provider = provider()?;
-            let builder = || {
-                ClientConfig::builder_with_provider(provider.clone())
-                    .with_safe_default_protocol_versions()
-                    .map_err(|error| {
-                        Error::new(Kind::Client, "no TLS version is usable").with_source(error)
-                    })
-            };
-            let config = match builder()?.with_platform_verifier() {
-                Ok(builder) => builder.with_no_client_auth(),
-                Err(error) => {
-                    tracing::warn!(%error, "no system certificates: https targets will fail");
-                    builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
-                }
-            };
-            Ok(Self::from_config(config))
+            system_roots().map(Self::from_config)
         }
 
         /// A configuration of the caller's own; ALPN is set to what reqwest speaks.
@@ -71,6 +76,8 @@ mod with_rustls {
 
 #[cfg(feature = "rustls-no-provider")]
 pub(crate) use with_rustls::Tls;
+#[cfg(feature = "redis-tls")]
+pub(crate) use with_rustls::system_roots;
 
 /// Without a TLS feature https targets fail.
 #[cfg(not(feature = "rustls-no-provider"))]
