@@ -37,6 +37,9 @@ mod options;
 mod outcome;
 mod pool;
 mod redirect;
+#[cfg(feature = "redis")]
+#[cfg_attr(not(test), allow(dead_code, unused_imports))] // the Redis store is what calls it
+mod redis;
 mod replay;
 #[cfg(feature = "retry")]
 mod retry;

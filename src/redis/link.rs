@@ -1,0 +1,119 @@
+//! One connection: opened, asked and judged.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, Value};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+
+use super::address::Address;
+use super::check::Info;
+use super::fault::{Failure, Fault, Remedy};
+use super::stream::Opener;
+
+/// A connection to one server. What is in flight on it keeps it open.
+pub(crate) struct Link {
+    connection: MultiplexedConnection,
+    driver: JoinHandle<()>,
+    answered: AtomicBool,
+    silent_since: Mutex<Option<Instant>>,
+}
+
+impl Link {
+    /// Connects and logs in. The caller bounds the time.
+    pub(crate) async fn open(opener: &Opener, address: &Address) -> Result<Self, Failure> {
+        let unreachable = |_| Fault::unavailable("the store cannot be reached").with_nothing();
+        let (connection, driver) = opener.open(address).await.map_err(unreachable)?;
+        let link = Self {
+            connection,
+            driver: tokio::spawn(driver),
+            answered: AtomicBool::new(false),
+            silent_since: Mutex::new(None),
+        };
+        if let Some(password) = &address.password {
+            let mut login = redis::cmd("AUTH");
+            login.arg(address.username.as_deref()).arg(password.expose());
+            link.ask(&login).await.map_err(refused_login)?;
+        }
+        if address.database != 0 {
+            link.ask(redis::cmd("SELECT").arg(address.database)).await?;
+        }
+        Ok(link)
+    }
+
+    /// Connects to a server that takes writes.
+    pub(crate) async fn open_primary(opener: &Opener, address: &Address) -> Result<Self, Failure> {
+        let link = Self::open(opener, address).await?;
+        let reply = link.ask(redis::cmd("INFO").arg("replication")).await?;
+        if !Info::from_reply(reply).is_primary() {
+            let fault = Fault::unavailable("the store is read-only: the server is a replica");
+            return Err(fault.with_nothing());
+        }
+        Ok(link)
+    }
+
+    /// Sends a command and waits for its answer, at most to `deadline`.
+    ///
+    /// Two calls in a row that end in silence, the second begun after the first ended, are
+    /// reason to leave the link.
+    pub(crate) async fn send(&self, command: &Cmd, deadline: Instant) -> Result<Value, Failure> {
+        let begun = Instant::now();
+        let answer = timeout_at(deadline, self.ask(command)).await;
+        let mut silent_since = self.silent_since.lock().unwrap_or_else(PoisonError::into_inner);
+        match answer {
+            Ok(Ok(value)) => {
+                self.answered.store(true, Ordering::Relaxed);
+                *silent_since = None;
+                Ok(value)
+            }
+            Ok(Err(failure)) => {
+                if failure.remedy != Remedy::Leave {
+                    self.answered.store(true, Ordering::Relaxed);
+                    *silent_since = None;
+                }
+                Err(failure)
+            }
+            Err(_) => {
+                let again = silent_since.is_some_and(|since| since <= begun);
+                silent_since.get_or_insert_with(Instant::now);
+                let remedy = if again { Remedy::Leave } else { Remedy::Nothing };
+                Err(Fault::lost("the store did not answer in time").with(remedy))
+            }
+        }
+    }
+
+    pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value, Failure> {
+        let mut connection = self.connection.clone();
+        let answer = connection.send_packed_command(command).await;
+        answer.and_then(Value::extract_error).map_err(|error| Failure::of(&error))
+    }
+
+    /// Whether its socket is known to be closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.driver.is_finished()
+    }
+
+    /// Whether a call has had an answer on it.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// A login that fails without a code of its own fails for its credentials (a server that asks
+/// for none says ERR).
+fn refused_login(failure: Failure) -> Failure {
+    match failure.fault {
+        Fault::Refused { .. } | Fault::Script { .. } => {
+            Fault::refused("the store refused the credentials").with(Remedy::Leave)
+        }
+        Fault::Unavailable { .. } => failure,
+    }
+}

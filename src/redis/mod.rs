@@ -1,0 +1,30 @@
+//! A connection to Redis or Valkey that survives the server's troubles.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `options` | where the server is and how long calls may take |
+//! | `connect` | the holder: one shared connection, replaced when it is no longer good |
+//! | `link` | one connection: opened, asked, judged |
+//! | `fault` | what an error means: whether the call ran, what to do about it |
+//! | `check` | what a server must be to keep leases |
+//! | `acl` | the roles of worker, administrator and observer |
+
+pub(crate) mod acl;
+mod address;
+mod check;
+mod connect;
+mod fault;
+mod link;
+mod options;
+mod pace;
+mod script;
+#[cfg(feature = "redis-sentinel")]
+mod sentinel;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use connect::Connection;
+pub(crate) use fault::Fault;
+pub(crate) use options::ConnectOptions;
+pub(crate) use script::{Arg, Call, Script};

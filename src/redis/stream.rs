@@ -1,0 +1,103 @@
+//! Opening the socket of a connection.
+
+use std::io;
+#[cfg(feature = "redis-tls")]
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use redis::aio::MultiplexedConnection;
+use redis::io::tcp::socket2::{SockRef, TcpKeepalive};
+use redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisError};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use super::address::{Address, Place};
+use super::options::ConnectOptions;
+use crate::error::Error;
+
+/// A connection and the task that moves its bytes.
+pub(crate) type Opened = (MultiplexedConnection, BoxFuture<'static, ()>);
+
+/// Opens the sockets of addresses.
+pub(crate) struct Opener {
+    #[cfg(feature = "redis-tls")]
+    tls: Option<Arc<rustls::ClientConfig>>,
+}
+
+impl Opener {
+    pub(crate) fn new(options: &ConnectOptions, needs_tls: bool) -> Result<Self, Error> {
+        #[cfg(feature = "redis-tls")]
+        let tls = match (needs_tls, &options.tls) {
+            (false, _) => None,
+            (true, Some(config)) => Some(Arc::new(config.clone())),
+            (true, None) => Some(Arc::new(crate::tls::system_roots()?)),
+        };
+        #[cfg(not(feature = "redis-tls"))]
+        let _ = (options, needs_tls);
+        Ok(Self {
+            #[cfg(feature = "redis-tls")]
+            tls,
+        })
+    }
+
+    /// Connects, without login. A host's name is looked up each time.
+    pub(crate) async fn open(&self, address: &Address) -> Result<Opened, RedisError> {
+        let (host, port) = match &address.place {
+            Place::Unix(path) => return speak(unix(path).await?).await,
+            Place::Tcp { host, port } => (host.as_str(), *port),
+        };
+        let socket = TcpStream::connect((host, port)).await?;
+        socket.set_nodelay(true)?;
+        SockRef::from(&socket).set_tcp_keepalive(&keepalive())?;
+        if address.tls { self.speak_tls(host, socket).await } else { speak(socket).await }
+    }
+
+    #[cfg(feature = "redis-tls")]
+    async fn speak_tls(&self, host: &str, socket: TcpStream) -> Result<Opened, RedisError> {
+        let missing = || io::Error::from(io::ErrorKind::Unsupported);
+        let name = rustls::pki_types::ServerName::try_from(host.to_owned())
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let connector = tokio_rustls::TlsConnector::from(self.tls.clone().ok_or_else(missing)?);
+        speak(connector.connect(name, socket).await?).await
+    }
+
+    #[cfg(not(feature = "redis-tls"))]
+    async fn speak_tls(&self, _: &str, _: TcpStream) -> Result<Opened, RedisError> {
+        Err(io::Error::from(io::ErrorKind::Unsupported).into())
+    }
+}
+
+#[cfg(unix)]
+async fn unix(path: &std::path::Path) -> io::Result<tokio::net::UnixStream> {
+    tokio::net::UnixStream::connect(path).await
+}
+
+#[cfg(not(unix))]
+async fn unix(_: &std::path::Path) -> io::Result<TcpStream> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Login and timeouts are the link's: it sorts every answer and knows the caller's deadline.
+async fn speak<S>(stream: S) -> Result<Opened, RedisError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let login = RedisConnectionInfo::default().set_skip_set_lib_name();
+    let config =
+        AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(QUEUE);
+    let (connection, driver) =
+        MultiplexedConnection::new_with_config(&login, stream, config).await?;
+    Ok((connection, Box::pin(driver)))
+}
+
+/// Finds out within 30 s that the other side of an idle connection is gone.
+fn keepalive() -> TcpKeepalive {
+    TcpKeepalive::new()
+        .with_time(Duration::from_secs(15))
+        .with_interval(Duration::from_secs(5))
+        .with_retries(3)
+}
+
+/// Calls that wait for the socket; more wait for their place in the queue.
+const QUEUE: usize = 512;

@@ -1,0 +1,108 @@
+//! What each role can do, and what it cannot.
+
+use super::server::{Server, words};
+use super::*;
+use crate::redis::acl::Role;
+
+async fn login(server: &Server, role: Role) -> Connection {
+    let _: () = server.ask(&role.set_user("someone", "lease"));
+    let _: () = server.ask("ACL SETUSER someone >word");
+    connect(&format!("redis://someone:word@127.0.0.1:{}", server.port())).await
+}
+
+async fn is_denied(connection: &Connection, command: &str) {
+    let error = connection.command(words(command)).await.unwrap_err();
+    assert_eq!(error.to_string(), "the store's user may not do this", "{command}");
+}
+
+const MAINTENANCE: [&str; 8] = [
+    "FLUSHALL",
+    "FLUSHDB",
+    "KEYS *",
+    "CONFIG GET save",
+    "SCRIPT LOAD return(1)",
+    "ACL LIST",
+    "DEBUG SLEEP 0",
+    "GET elsewhere",
+];
+
+#[tokio::test]
+async fn a_worker_leases_and_reads_orders_but_writes_none() {
+    let server = Server::start(&[]);
+    let _: () = server.ask("HSET lease:{t}:orders * pause");
+    let worker = login(&server, Role::Worker).await;
+    assert_eq!(count(&worker).await, Ok(1));
+    let reads = Script::new(
+        "reads",
+        "#!lua\nredis.call('TIME')\nredis.call('INFO', 'replication')\n\
+         return redis.call('HGET', 'lease:{t}:orders', '*')\n",
+    );
+    let order = run(&worker, &reads).await.unwrap();
+    assert_eq!(order, redis::Value::BulkString(b"pause".to_vec()));
+    for source in [
+        "#!lua\nreturn redis.call('HDEL', 'lease:{t}:orders', '*')\n",
+        "#!lua\nreturn redis.call('XADD', 'lease:{t}:audit', '*', 'a', 'b')\n",
+        "#!lua\nreturn redis.call('SET', 'elsewhere', '1')\n",
+        "#!lua\nreturn redis.call('FLUSHALL')\n",
+    ] {
+        let fault = run(&worker, &Script::new("writes", source)).await.unwrap_err();
+        assert!(fault.to_string().ends_with("may not do this"), "{source} {fault:?}");
+    }
+    for command in MAINTENANCE.iter().chain(&[
+        "HSET lease:{t}:orders a disable",
+        "DEL lease:{t}:orders",
+        "HSET lease:{t}:audit a b",
+        "HGETALL lease:{t}:audit",
+    ]) {
+        is_denied(&worker, command).await;
+    }
+    for command in [
+        "ZADD lease:{t}:shun:a.test 1 a",
+        "SET lease:budget:{a.test} 1 PX 1000",
+        "PUBLISH lease:{t}:wake 1",
+    ] {
+        worker.command(words(command)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_administrator_has_the_namespace_and_nothing_else() {
+    let server = Server::start(&[]);
+    let administrator = login(&server, Role::Administrator).await;
+    assert_eq!(count(&administrator).await, Ok(1));
+    for command in [
+        "HSET lease:{t}:orders a disable",
+        "XADD lease:{t}:audit MAXLEN ~ 10000 * who me",
+        "XRANGE lease:{t}:audit - +",
+        "DEL lease:budget:{a.test}",
+    ] {
+        administrator.command(words(command)).await.unwrap();
+    }
+    for command in MAINTENANCE {
+        is_denied(&administrator, command).await;
+    }
+}
+
+#[tokio::test]
+async fn an_observer_runs_what_writes_nothing_and_sees_no_tokens() {
+    let server = Server::start(&[]);
+    let _: () = server.ask("SET lease:{t}:meta 7");
+    let observer = login(&server, Role::Observer).await;
+    let status =
+        Script::new("status", "#!lua flags=no-writes\nreturn redis.call('GET', KEYS[1])\n");
+    let meta = run(&observer, &status).await.unwrap();
+    assert_eq!(meta, redis::Value::BulkString(b"7".to_vec()));
+    let fault = count(&observer).await.unwrap_err();
+    assert!(fault.to_string().ends_with("may not do this"), "{fault:?}");
+    for command in ["XRANGE lease:{t}:audit - +", "HGETALL lease:{t}:orders", "INFO"] {
+        observer.command(words(command)).await.unwrap();
+    }
+    for command in MAINTENANCE.iter().chain(&[
+        "HSET lease:{t}:meta a b",
+        "HGETALL lease:{t}:owners",
+        "HGETALL lease:{t}:requests",
+        "ZRANGE lease:{t}:cancelled 0 -1",
+    ]) {
+        is_denied(&observer, command).await;
+    }
+}

@@ -1,0 +1,39 @@
+//! What is asked of a server at connect.
+
+use super::server::{Server, words};
+use super::*;
+use crate::error::Kind;
+
+#[tokio::test]
+async fn a_server_that_evicts_is_refused_unless_allowed() {
+    let server = Server::start(&["--maxmemory-policy", "allkeys-lru"]);
+    let options = || ConnectOptions::new(Secret::new(server.url()));
+    let error = Connection::connect(options()).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::StoreRefused);
+    assert!(error.to_string().contains("may evict"), "{error}");
+    let mut allowed = options();
+    allowed.allow_eviction = true;
+    let connection = Connection::connect(allowed).await.unwrap();
+    assert_eq!(count(&connection).await, Ok(1));
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_ask_for_info_is_refused() {
+    let server = Server::start(&[]);
+    let _: () = server.ask("ACL SETUSER blind on >word ~* +@all -info");
+    let url = format!("redis://blind:word@127.0.0.1:{}", server.port());
+    let error = Connection::connect(ConnectOptions::new(Secret::new(url))).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::StoreRefused);
+    assert_eq!(error.to_string(), "the store's user may not do this");
+}
+
+#[tokio::test]
+async fn a_unix_socket_is_as_good() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket").display().to_string();
+    let server = Server::start(&["--unixsocket", &path]);
+    let connection = connect(&format!("unix://{path}?db=2")).await;
+    assert_eq!(count(&connection).await, Ok(1));
+    let size = connection.command(words("DBSIZE")).await.unwrap();
+    assert_eq!((size, server.runs()), (redis::Value::Int(1), 0));
+}

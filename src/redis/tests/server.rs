@@ -1,0 +1,182 @@
+//! Servers of our own, each in a directory of its own and ended when dropped.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use redis::{FromRedisValue, RedisResult};
+use tempfile::TempDir;
+
+/// A running redis-server.
+pub(super) struct Server {
+    child: Child,
+    port: u16,
+    directory: TempDir,
+    arguments: Vec<String>,
+}
+
+impl Server {
+    /// Starts one with these options beside its port and directory.
+    pub(super) fn start(options: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for _ in 0..5 {
+            let port = free_port();
+            let path = directory.path().display().to_string();
+            let fixed =
+                ["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir", &path, "--save", ""];
+            let arguments: Vec<_> = fixed.iter().chain(options).map(ToString::to_string).collect();
+            let child = spawn(&arguments);
+            let mut server =
+                Self { child, port, directory: tempfile::tempdir().unwrap(), arguments };
+            if server.answers() {
+                server.directory = directory;
+                return server;
+            }
+        }
+        panic!("redis-server did not start");
+    }
+
+    /// Starts a Sentinel over `primary`, which it calls `pool`.
+    #[cfg(feature = "redis-sentinel")]
+    pub(super) fn sentinel(primary: &Self) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let file = directory.path().join("sentinel.conf");
+        let text = format!(
+            "port {port}\nbind 127.0.0.1\ndir {}\n\
+             sentinel monitor pool 127.0.0.1 {} 2\n\
+             sentinel down-after-milliseconds pool 500\n\
+             sentinel failover-timeout pool 3000\n",
+            directory.path().display(),
+            primary.port,
+        );
+        std::fs::write(&file, text).unwrap();
+        let arguments = vec![file.display().to_string(), "--sentinel".to_owned()];
+        let child = spawn(&arguments);
+        let mut server = Self { child, port, directory, arguments };
+        assert!(server.answers(), "redis-server --sentinel did not start");
+        server
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Asks the server itself, past all that is tested.
+    pub(super) fn try_ask<T: FromRedisValue>(&self, command: &str) -> RedisResult<T> {
+        let client = redis::Client::open(self.url())?;
+        let mut connection = client.get_connection_with_timeout(Duration::from_secs(1))?;
+        connection.set_read_timeout(Some(Duration::from_secs(5)))?;
+        words(command).query(&mut connection)
+    }
+
+    pub(super) fn ask<T: FromRedisValue>(&self, command: &str) -> T {
+        self.try_ask(command).unwrap()
+    }
+
+    /// How often the counting script ran.
+    pub(super) fn runs(&self) -> i64 {
+        self.ask::<Option<i64>>("GET lease:{t}:meta").unwrap_or_default()
+    }
+
+    /// Connections that clients hold, without the one that asks.
+    pub(super) fn clients(&self) -> Vec<String> {
+        let list: String = self.ask("CLIENT LIST TYPE normal");
+        let id = |line: &str| line.split(' ').next().unwrap().to_owned();
+        list.lines().filter(|line| !line.contains("cmd=client")).map(id).collect()
+    }
+
+    /// Runs a script that never ends by itself.
+    pub(super) fn spawn_endless_script(&self) -> std::thread::JoinHandle<()> {
+        let client = redis::Client::open(self.url()).unwrap();
+        std::thread::spawn(move || {
+            let mut connection = client.get_connection().unwrap();
+            let mut endless = redis::cmd("EVAL");
+            endless.arg("#!lua flags=no-writes\nwhile true do end").arg(0);
+            let _ = endless.exec(&mut connection);
+        })
+    }
+
+    /// Waits until `true`, at most for ten seconds.
+    pub(super) async fn wait_for(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+        let begun = Instant::now();
+        while !holds(self) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "never: {what}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Sends the process a signal by name.
+    pub(super) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// Ends the process without a word.
+    pub(super) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again, on the same port and in the same directory.
+    pub(super) fn restart(&mut self) {
+        self.child = spawn(&self.arguments);
+        assert!(self.answers(), "redis-server did not start again");
+    }
+
+    fn answers(&mut self) -> bool {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(10) {
+            if self.child.try_wait().unwrap().is_some() {
+                return false;
+            }
+            match self.try_ask::<String>("PING") {
+                Ok(_) => return true,
+                // A server that asks for a password, or loads, is up.
+                Err(error) if error.code().is_some() => return true,
+                Err(_) => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A command from a line of words.
+pub(super) fn words(line: &str) -> redis::Cmd {
+    let mut words = line.split(' ');
+    let mut command = redis::cmd(words.next().unwrap());
+    for word in words {
+        command.arg(word);
+    }
+    command
+}
+
+fn spawn(arguments: &[String]) -> Child {
+    Command::new("redis-server")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("redis-server is missing: apt-get install -y redis-server")
+}
+
+pub(super) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
