@@ -61,8 +61,8 @@ impl Address {
 
     /// The same login somewhere else.
     #[cfg(feature = "redis-sentinel")]
-    pub(crate) fn moved_to(&self, host: String, port: u16) -> Self {
-        Self { place: Place::Tcp { host, port }, ..self.clone() }
+    pub(crate) fn moved_to(&self, place: Place) -> Self {
+        Self { place, ..self.clone() }
     }
 }
 

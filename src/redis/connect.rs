@@ -26,6 +26,9 @@ use crate::error::Error;
 /// attempt runs at a time, in a task of its own, so it outlives the call that began it. After a
 /// failed attempt calls fail at once until the next one is due.
 ///
+/// With Sentinel, the Sentinels are asked at each attempt, and once a second while calls are made
+/// whether the primary is still the one.
+///
 /// A call whose answer was lost is never sent again: that is for the caller, who has a token.
 #[derive(Clone)]
 pub(crate) struct Connection(Arc<Holder>);
@@ -48,6 +51,9 @@ struct State {
     slot: Slot,
     /// Attempts that led to nothing since the last good one.
     failures: u32,
+    /// When the Sentinels were last asked about the primary in use.
+    #[cfg(feature = "redis-sentinel")]
+    confirmed: Instant,
 }
 
 enum Slot {
@@ -81,7 +87,13 @@ impl Connection {
 
     /// Runs a script: by its hash, then by its source when the server does not know it.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<Value, Fault> {
-        let make = |by_source| if by_source { call.by_source() } else { call.by_hash() };
+        let make = |by_source: bool| {
+            if !by_source {
+                return call.by_hash();
+            }
+            tracing::debug!(script = call.script.name, "the store does not know the script");
+            call.by_source()
+        };
         self.0.run(Instant::now() + self.0.call_timeout, make).await
     }
 
@@ -89,6 +101,26 @@ impl Connection {
     pub(crate) async fn command(&self, command: Cmd) -> Result<Value, Error> {
         let deadline = Instant::now() + self.0.call_timeout;
         Ok(self.0.run(deadline, |_| command.clone()).await?)
+    }
+}
+
+#[cfg(test)]
+impl Connection {
+    /// The port of the server in use.
+    #[cfg(feature = "redis-sentinel")]
+    pub(crate) fn leads_to(&self) -> Option<u16> {
+        match &self.0.state().slot {
+            Slot::Live(link) => match link.place() {
+                super::address::Place::Tcp { port, .. } => Some(*port),
+                super::address::Place::Unix(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether its socket is open, as far as is known.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(&self.0.state().slot, Slot::Live(link) if !link.is_closed())
     }
 }
 
@@ -108,7 +140,12 @@ impl Holder {
             }
         };
         let opener = Opener::new(&options, target.needs_tls())?;
-        let state = State { slot: Slot::Empty, failures: 0 };
+        let state = State {
+            slot: Slot::Empty,
+            failures: 0,
+            #[cfg(feature = "redis-sentinel")]
+            confirmed: Instant::now(),
+        };
         let ConnectOptions { connect_timeout, call_timeout, .. } = options;
         Ok(Self { target, opener, connect_timeout, call_timeout, state: Mutex::new(state) })
     }
@@ -169,6 +206,8 @@ impl Holder {
             let link = link.clone();
             state.retire(&link, &Fault::unavailable(CLOSED));
         }
+        #[cfg(feature = "redis-sentinel")]
+        self.confirm(&mut state);
         match &state.slot {
             Slot::Live(link) => Step::Use(link.clone()),
             Slot::Connecting(attempt) if attempt.has_changed().is_ok() => {
@@ -196,6 +235,24 @@ impl Holder {
         attempt
     }
 
+    /// Asks the Sentinels about the primary in use, in the background, when it is time.
+    #[cfg(feature = "redis-sentinel")]
+    fn confirm(self: &Arc<Self>, state: &mut State) {
+        let (Target::Sentinels(_), Slot::Live(link)) = (&self.target, &state.slot) else { return };
+        if state.confirmed.elapsed() < CONFIRM_EVERY {
+            return;
+        }
+        state.confirmed = Instant::now();
+        let (holder, link) = (self.clone(), link.clone());
+        tokio::spawn(async move {
+            let Target::Sentinels(sentinels) = &holder.target else { return };
+            let asked = sentinels.name_another(&holder.opener, link.place());
+            if timeout(holder.connect_timeout, asked).await == Ok(true) {
+                holder.leave(&link, &Fault::unavailable("Sentinel names another primary"));
+            }
+        });
+    }
+
     fn leave(&self, link: &Arc<Link>, fault: &Fault) {
         self.state().retire(link, fault);
     }
@@ -211,6 +268,10 @@ impl State {
             Ok(link) => {
                 tracing::debug!(attempts = self.failures + 1, "connected to the store");
                 self.slot = Slot::Live(Arc::new(link));
+                #[cfg(feature = "redis-sentinel")]
+                {
+                    self.confirmed = Instant::now();
+                }
             }
             Err(failure) => self.stay_away(failure.fault),
         }
@@ -266,6 +327,10 @@ async fn wait_within(deadline: Instant, wait: Duration) -> bool {
     }
     in_time
 }
+
+/// Between questions to the Sentinels about the primary in use.
+#[cfg(feature = "redis-sentinel")]
+const CONFIRM_EVERY: Duration = Duration::from_secs(1);
 
 const CLOSED: &str = "the connection to the store was closed";
 

@@ -9,6 +9,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::address::Address;
+#[cfg(feature = "redis-sentinel")]
+use super::address::Place;
 use super::check::Info;
 use super::fault::{Failure, Fault, Remedy};
 use super::stream::Opener;
@@ -19,6 +21,8 @@ pub(crate) struct Link {
     driver: JoinHandle<()>,
     answered: AtomicBool,
     silent_since: Mutex<Option<Instant>>,
+    #[cfg(feature = "redis-sentinel")]
+    place: Place,
 }
 
 impl Link {
@@ -31,6 +35,8 @@ impl Link {
             driver: tokio::spawn(driver),
             answered: AtomicBool::new(false),
             silent_since: Mutex::new(None),
+            #[cfg(feature = "redis-sentinel")]
+            place: address.place.clone(),
         };
         if let Some(password) = &address.password {
             let mut login = redis::cmd("AUTH");
@@ -93,6 +99,12 @@ impl Link {
     /// Whether its socket is known to be closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.driver.is_finished()
+    }
+
+    /// Where it leads.
+    #[cfg(feature = "redis-sentinel")]
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Whether a call has had an answer on it.

@@ -27,4 +27,4 @@ mod tests;
 pub(crate) use connect::Connection;
 pub(crate) use fault::Fault;
 pub(crate) use options::ConnectOptions;
-pub(crate) use script::{Arg, Call, Script};
+pub(crate) use script::{Call, Script};

@@ -1,9 +1,11 @@
 //! Finding the primary through Sentinel.
 
+use std::future::ready;
+
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 
-use super::address::Address;
+use super::address::{Address, Place};
 use super::fault::{Failure, Fault};
 use super::link::Link;
 use super::stream::Opener;
@@ -45,10 +47,10 @@ impl Sentinels {
         loop {
             tokio::select! {
                 Some(answer) = asked.next() => match answer {
-                    Ok(found) if tried.contains(&found) => {}
-                    Ok(found) => {
-                        let address = self.primary.moved_to(found.0.clone(), found.1);
-                        tried.push(found);
+                    Ok(named) if tried.contains(&named) => {}
+                    Ok(named) => {
+                        let address = self.primary.moved_to(named.clone());
+                        tried.push(named);
                         opening.push(async move { Link::open_primary(opener, &address).await });
                     }
                     Err(failure) => last = failure,
@@ -62,12 +64,24 @@ impl Sentinels {
         }
     }
 
-    async fn ask(&self, opener: &Opener, sentinel: &Address) -> Result<(String, u16), Failure> {
+    /// Whether more than half of the Sentinels name another server as the primary.
+    ///
+    /// Until Sentinel reaches it, a primary that was replaced takes writes that will be lost. One
+    /// Sentinel alone may be the one that lags behind.
+    pub(crate) async fn name_another(&self, opener: &Opener, place: &Place) -> bool {
+        let asked: FuturesUnordered<_> =
+            self.addresses.iter().map(|sentinel| self.ask(opener, sentinel)).collect();
+        let others = asked.filter(|answer| ready(matches!(answer, Ok(named) if named != place)));
+        others.skip(self.addresses.len() / 2).next().await.is_some()
+    }
+
+    async fn ask(&self, opener: &Opener, sentinel: &Address) -> Result<Place, Failure> {
         let link = Link::open(opener, sentinel).await?;
         let mut question = redis::cmd("SENTINEL");
         question.arg("GET-MASTER-ADDR-BY-NAME").arg(&self.service);
         let reply = link.ask(&question).await?;
         let named: Option<(String, u16)> = redis::from_redis_value(reply).unwrap_or_default();
-        named.ok_or_else(|| Fault::unavailable("no Sentinel knows the primary").with_nothing())
+        let place = named.map(|(host, port)| Place::Tcp { host, port });
+        place.ok_or_else(|| Fault::unavailable("no Sentinel knows the primary").with_nothing())
     }
 }

@@ -35,6 +35,23 @@ async fn a_demoted_primary_with_no_other_is_read_only_until_promoted() {
     println!("calls succeed again {took:?} after the promotion");
 }
 
+/// Twin: without the holder a connection stays where it is for ever.
+#[tokio::test]
+async fn a_bare_connection_stays_with_the_demoted_primary() {
+    let (old, new) = (Server::start(&[]), Server::start(&[]));
+    let proxy = Proxy::start(old.port()).await;
+    let client = redis::Client::open(proxy.url()).unwrap();
+    let mut bare = client.get_multiplexed_async_connection().await.unwrap();
+    let _: () = old.ask(&format!("REPLICAOF 127.0.0.1 {}", new.port()));
+    proxy.lead_to(new.port());
+    let key = key();
+    let call = Call { script: &COUNT, keys: &key, args: &[] };
+    for _ in 0..5 {
+        let error = call.by_source().exec_async(&mut bare).await.unwrap_err();
+        assert_eq!(error.code(), Some("READONLY"));
+    }
+}
+
 #[tokio::test]
 async fn a_replica_is_no_store() {
     let (primary, replica) = (Server::start(&[]), Server::start(&[]));
