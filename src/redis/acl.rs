@@ -1,7 +1,5 @@
 //! The roles of worker, administrator and observer, as the server's access rules.
 
-use std::fmt::Write as _;
-
 /// Whom a user of the server is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -17,55 +15,74 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// The command that makes `user` one of this role.
+    /// The command that makes `user` one of this role, as `redis-cli` and ACL files take it.
     ///
     /// It sets no password and leaves the user's own: without one nobody can log in as `user`.
-    /// `namespace` and `user` have been checked: they hold no blanks and no pattern.
     pub(crate) fn set_user(self, user: &str, namespace: &str) -> String {
-        let mut line =
-            format!("ACL SETUSER {user} on clearselectors resetkeys resetchannels -@all");
-        match self {
-            Self::Worker => {
-                keys(&mut line, "~", namespace, &[SHARED, SECRET]);
-                keys(&mut line, "%R~", namespace, &[&["orders"]]);
-                let _ = write!(line, " ~{namespace}:budget:* &{namespace}:*");
-                commands(&mut line, &[CONNECT, RUN, READ, WRITE]);
-            }
-            Self::Administrator => {
-                let _ = write!(line, " ~{namespace}:* &{namespace}:*");
-                commands(&mut line, &[CONNECT, RUN, RUN_READING, READ, WRITE, AUDIT]);
-            }
-            Self::Observer => {
-                keys(&mut line, "%R~", namespace, &[SHARED, &["orders", "audit"]]);
-                let _ = write!(line, " %R~{namespace}:budget:*");
-                commands(
-                    &mut line,
-                    &[CONNECT, RUN_READING, READ, &["xlen", "xrange", "xrevrange"]],
-                );
-            }
-        }
-        line
+        let words = ["ACL", "SETUSER", user].map(str::to_owned).into_iter();
+        words.chain(self.rules(namespace)).map(quoted).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The rules one by one. They replace those that a user has, but for passwords.
+    pub(crate) fn rules(self, namespace: &str) -> Vec<String> {
+        let space = escaped(namespace);
+        let pool = |access: &str, names: &[&[&str]]| -> Vec<String> {
+            let names = names.iter().copied().flatten();
+            names.map(|name| format!("{access}{space}:{{*}}:{name}")).collect()
+        };
+        let one = |access: &str, rest: &str| vec![format!("{access}{space}:{rest}")];
+        let (patterns, commands): (_, &[&[&str]]) = match self {
+            Self::Worker => (
+                [
+                    pool("~", &[STATE, TOKENS]),
+                    pool("%R~", &[ORDERS]),
+                    one("~", "budget:*"),
+                    one("&", "*"),
+                ]
+                .concat(),
+                &[CONNECT, RUN, RUN_READING, READ, WRITE],
+            ),
+            Self::Administrator => (
+                [one("~", "*"), one("&", "*")].concat(),
+                &[CONNECT, RUN, RUN_READING, READ, WRITE, READ_AUDIT, WRITE_AUDIT],
+            ),
+            Self::Observer => (
+                [pool("%R~", &[STATE, ORDERS, AUDIT]), one("%R~", "budget:*")].concat(),
+                &[CONNECT, RUN_READING, READ, READ_AUDIT],
+            ),
+        };
+        let start = ["on", "clearselectors", "resetkeys", "resetchannels", "-@all"];
+        let allowed = commands.iter().copied().flatten().map(|word| format!("+{word}"));
+        start.map(str::to_owned).into_iter().chain(patterns).chain(allowed).collect()
     }
 }
 
-fn keys(line: &mut String, access: &str, namespace: &str, names: &[&[&str]]) {
-    for name in names.iter().copied().flatten() {
-        let _ = write!(line, " {access}{namespace}:{{*}}:{name}");
-    }
+/// A namespace as a pattern that fits nothing else.
+fn escaped(namespace: &str) -> String {
+    let special = |character| matches!(character, '*' | '?' | '[' | '\\');
+    let escape = |character| special(character).then_some('\\').into_iter().chain([character]);
+    namespace.chars().flat_map(escape).collect()
 }
 
-fn commands(line: &mut String, words: &[&[&str]]) {
-    for word in words.iter().copied().flatten() {
-        let _ = write!(line, " +{word}");
+/// A word as the server's own reader of lines takes it.
+fn quoted(word: String) -> String {
+    if !word.contains(['"', '\'', '\\']) {
+        return word;
     }
+    format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Keys of a pool that no role but the worker's needs to be kept from.
-const SHARED: &[&str] =
-    &["meta", "ready", "cooling", "leases", "parked", "uses", "strikes", "shun:*"];
+/// Keys of a pool's state.
+const STATE: &[&str] = &[
+    "meta", "ready", "cooling", "leases", "parked", "members", "uses", "weights", "strikes",
+    "former", "shun:*",
+];
 
-/// Keys of a pool with tokens in them.
-const SECRET: &[&str] = &["owners", "requests", "cancelled"];
+/// Keys of its state that hold tokens.
+const TOKENS: &[&str] = &["owners", "requests", "cancelled"];
+
+const ORDERS: &[&str] = &["orders"];
+const AUDIT: &[&str] = &["audit"];
 
 const CONNECT: &[&str] = &["ping", "select", "info", "time"];
 const RUN: &[&str] = &["evalsha", "eval"];
@@ -79,6 +96,7 @@ const READ: &[&str] = &[
     "hget",
     "hmget",
     "hgetall",
+    "hvals",
     "hlen",
     "hexists",
     "hscan",
@@ -96,6 +114,7 @@ const WRITE: &[&str] = &[
     "set",
     "del",
     "pexpire",
+    "pexpireat",
     "hset",
     "hsetnx",
     "hdel",
@@ -110,4 +129,5 @@ const WRITE: &[&str] = &[
     "unsubscribe",
 ];
 
-const AUDIT: &[&str] = &["xadd", "xlen", "xrange", "xrevrange", "xtrim"];
+const READ_AUDIT: &[&str] = &["xlen", "xrange", "xrevrange"];
+const WRITE_AUDIT: &[&str] = &["xadd", "xtrim"];

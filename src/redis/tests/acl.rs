@@ -5,7 +5,8 @@ use super::*;
 use crate::redis::acl::Role;
 
 async fn login(server: &Server, role: Role) -> Connection {
-    let _: () = server.ask(&role.set_user("someone", "lease"));
+    let line = role.set_user("someone", "lease");
+    let _: () = server.ask(&line);
     let _: () = server.ask("ACL SETUSER someone >word");
     connect(&format!("redis://someone:word@127.0.0.1:{}", server.port())).await
 }
@@ -107,5 +108,27 @@ async fn an_observer_runs_what_writes_nothing_and_sees_no_tokens() {
         "ZRANGE lease:{t}:cancelled 0 -1",
     ]) {
         is_denied(&observer, command).await;
+    }
+}
+
+#[tokio::test]
+async fn an_odd_namespace_is_no_pattern() {
+    let server = Server::start(&[]);
+    let odd = r#"a*b[c\d?e"f'g"#;
+    let line = Role::Administrator.set_user("someone", odd);
+    let fed = std::process::Command::new("redis-cli")
+        .args(["-p", &server.port().to_string()])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut fed.stdin.as_ref().unwrap(), line.as_bytes()).unwrap();
+    let told = fed.wait_with_output().unwrap().stdout;
+    assert_eq!(String::from_utf8_lossy(&told).trim(), "OK", "{line}");
+    let _: () = server.ask("ACL SETUSER someone >word");
+    let user = connect(&format!("redis://someone:word@127.0.0.1:{}", server.port())).await;
+    user.command(words(&format!("GET {odd}:budget:x"))).await.unwrap();
+    for other in [r#"axb[c\d?e"f'g"#, r#"a*b[c\dxe"f'g"#, "lease"] {
+        is_denied(&user, &format!("GET {other}:budget:x")).await;
     }
 }

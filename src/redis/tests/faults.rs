@@ -53,6 +53,39 @@ async fn a_killed_server_fails_fast_and_is_found_again_on_its_port() {
 }
 
 #[tokio::test]
+async fn a_server_that_loads_its_data_is_waited_for() {
+    let mut server = Server::start(&[
+        "--save",
+        "3600 1000000",
+        "--key-load-delay",
+        "200",
+        "--loading-process-events-interval-bytes",
+        "1024",
+    ]);
+    let fill = "for i = 1, 5000 do redis.call('SET', 'k' .. i, string.rep('x', 64)) end";
+    server.fill(fill);
+    let connection = connect(&server.url()).await;
+    let _: () = server.ask("SAVE");
+    server.kill();
+    server.restart();
+    let loads = Instant::now();
+    let mut told = None;
+    let counted = loop {
+        let asked = Instant::now();
+        match count(&connection).await {
+            Ok(counted) => break counted,
+            Err(fault) => told = Some(fault),
+        }
+        assert!(asked.elapsed() < IN_TIME);
+        assert!(loads.elapsed() < Duration::from_secs(20));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    };
+    println!("loaded and counted after {:?}", loads.elapsed());
+    assert_eq!(told, Some(Fault::unavailable("the store is loading its data")));
+    assert_eq!(counted, 1);
+}
+
+#[tokio::test]
 async fn calls_that_were_never_sent_say_so() {
     let mut server = Server::start(&[]);
     let connection = connect(&server.url()).await;

@@ -95,6 +95,12 @@ impl Server {
         list.lines().filter(|line| !line.contains("cmd=client")).map(id).collect()
     }
 
+    /// Runs a script that writes keys.
+    pub(super) fn fill(&self, script: &str) {
+        let mut connection = redis::Client::open(self.url()).unwrap().get_connection().unwrap();
+        redis::cmd("EVAL").arg(script).arg(0).exec(&mut connection).unwrap();
+    }
+
     /// Runs a script that never ends by itself.
     pub(super) fn spawn_endless_script(&self) -> std::thread::JoinHandle<()> {
         let client = redis::Client::open(self.url()).unwrap();
