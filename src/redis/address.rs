@@ -19,7 +19,7 @@ pub(crate) struct Address {
 }
 
 /// What to open.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     Tcp { host: String, port: u16 },
     Unix(PathBuf),
@@ -60,7 +60,7 @@ impl Address {
     }
 
     /// The same login somewhere else.
-    #[cfg(feature = "redis-sentinel")]
+    #[cfg(any(feature = "redis-cluster", feature = "redis-sentinel"))]
     pub(crate) fn moved_to(&self, place: Place) -> Self {
         Self { place, ..self.clone() }
     }

@@ -53,6 +53,15 @@ impl Info {
         Ok(())
     }
 
+    /// Whether the server is a cluster's node exactly when it is used as one.
+    pub(crate) fn check_cluster(&self, wanted: bool) -> Result<(), Fault> {
+        match (self.field("cluster_enabled") == "1", wanted) {
+            (true, false) => Err(Fault::refused("the store is a cluster, but is not used as one")),
+            (false, true) => Err(Fault::refused("the store is used as a cluster, but is not one")),
+            _ => Ok(()),
+        }
+    }
+
     fn check_version(&self) -> Result<(), Fault> {
         let make = self.make().ok_or(Fault::refused("the store does not tell its version"))?;
         let least = match make.name {

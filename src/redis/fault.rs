@@ -32,14 +32,14 @@ pub(crate) enum Fault {
 }
 
 /// A fault and what the holder does about it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Failure {
     pub(crate) fault: Fault,
     pub(crate) remedy: Remedy,
 }
 
 /// What to do after a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Remedy {
     /// Nothing; it is the caller's.
     Nothing,
@@ -53,6 +53,20 @@ pub(crate) enum Remedy {
     MoveAndWait,
     /// Leave the connection.
     Leave,
+    /// Ask another node of a cluster; nothing was sent.
+    Elsewhere,
+    /// Ask the node that the cluster names; nothing ran.
+    Follow(Redirect),
+}
+
+/// Where a cluster's node sends a call on to.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Redirect {
+    /// Empty for the host that was asked.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// For this call alone, while the slot moves.
+    pub(crate) once: bool,
 }
 
 impl Fault {
@@ -90,6 +104,14 @@ impl Failure {
     /// Sorts an error by what ran and what helps.
     pub(crate) fn of(error: &RedisError) -> Self {
         match (error.code(), error.kind()) {
+            (Some(code @ ("MOVED" | "ASK")), _) => {
+                let remedy = match error.redirect_node().and_then(|(node, _)| node.rsplit_once(':'))
+                {
+                    Some((host, port)) => redirect(host, port, code == "ASK"),
+                    None => Remedy::Nothing,
+                };
+                Fault::refused("the store is a cluster, but is not used as one").with(remedy)
+            }
             (Some(code), _) => Self::of_reply(code, error.detail().unwrap_or_default()),
             (None, ErrorKind::Io) => {
                 Fault::lost("the connection to the store was lost").with(Remedy::Leave)
@@ -134,9 +156,6 @@ impl Failure {
             "ERR" => ("the store failed at the call", true, Remedy::Nothing),
             "WRONGTYPE" => ("a key of the store holds something else", true, Remedy::Nothing),
             "CROSSSLOT" => ("the store's cluster cannot join these keys", false, Remedy::Nothing),
-            "MOVED" | "ASK" => {
-                ("the store is a cluster, but is not used as one", false, Remedy::Nothing)
-            }
             "NOPROTO" | "EXECABORT" | "DENIED" | "UNKILLABLE" | "NOTBUSY" | "IOERR" => {
                 ("the store refused the call", true, Remedy::Nothing)
             }
@@ -144,6 +163,11 @@ impl Failure {
         };
         Fault::Refused { message: message.into(), may_have_run }.with(remedy)
     }
+}
+
+fn redirect(host: &str, port: &str, once: bool) -> Remedy {
+    let host = host.trim_matches(['[', ']']).to_owned();
+    port.parse().map_or(Remedy::Nothing, |port| Remedy::Follow(Redirect { host, port, once }))
 }
 
 /// The words for a missing permission in Redis 7 and in Valkey.

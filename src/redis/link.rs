@@ -25,6 +25,29 @@ pub(crate) struct Link {
     place: Place,
 }
 
+/// What to send.
+pub(crate) struct Request {
+    command: Cmd,
+    #[cfg(feature = "redis-cluster")]
+    asking: bool,
+}
+
+impl Request {
+    pub(crate) fn new(command: Cmd) -> Self {
+        Self {
+            command,
+            #[cfg(feature = "redis-cluster")]
+            asking: false,
+        }
+    }
+
+    /// For a node that is about to own the key.
+    #[cfg(feature = "redis-cluster")]
+    pub(crate) fn asking(self, asking: bool) -> Self {
+        Self { asking, ..self }
+    }
+}
+
 impl Link {
     /// Connects and logs in. The caller bounds the time.
     pub(crate) async fn open(opener: &Opener, address: &Address) -> Result<Self, Failure> {
@@ -64,9 +87,13 @@ impl Link {
     ///
     /// Two calls in a row that end in silence, the second begun after the first ended, are
     /// reason to leave the link.
-    pub(crate) async fn send(&self, command: &Cmd, deadline: Instant) -> Result<Value, Failure> {
+    pub(crate) async fn send(
+        &self,
+        request: &Request,
+        deadline: Instant,
+    ) -> Result<Value, Failure> {
         let begun = Instant::now();
-        let answer = timeout_at(deadline, self.ask(command)).await;
+        let answer = timeout_at(deadline, self.request(request)).await;
         let mut silent_since = self.silent_since.lock().unwrap_or_else(PoisonError::into_inner);
         match answer {
             Ok(Ok(value)) => {
@@ -88,6 +115,20 @@ impl Link {
                 Err(Fault::lost("the store did not answer in time").with(remedy))
             }
         }
+    }
+
+    async fn request(&self, request: &Request) -> Result<Value, Failure> {
+        #[cfg(feature = "redis-cluster")]
+        if request.asking {
+            // Both in one piece, for ASKING holds for the next command of the connection.
+            let mut both = redis::pipe();
+            both.cmd("ASKING").ignore().add_command(request.command.clone());
+            let answers = self.connection.clone().send_packed_commands(&both, 0, 2).await;
+            let answers = answers.map_err(|error| Failure::of(&error))?;
+            let answer = answers.into_iter().last().unwrap_or(Value::Nil).extract_error();
+            return answer.map_err(|error| Failure::of(&error));
+        }
+        self.ask(&request.command).await
     }
 
     pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value, Failure> {

@@ -3,7 +3,10 @@
 //! | file | concept |
 //! |---|---|
 //! | `options` | where the server is and how long calls may take |
-//! | `connect` | the holder: one shared connection, replaced when it is no longer good |
+//! | `connect` | the connection that a store calls through |
+//! | `holder` | one shared connection to a server, replaced when it is no longer good |
+//! | `sentinel` | finding the primary through Sentinel |
+//! | `cluster` | finding the node of a key in a cluster |
 //! | `link` | one connection: opened, asked, judged |
 //! | `fault` | what an error means: whether the call ran, what to do about it |
 //! | `check` | what a server must be to keep leases |
@@ -12,8 +15,11 @@
 pub(crate) mod acl;
 mod address;
 mod check;
+#[cfg(feature = "redis-cluster")]
+mod cluster;
 mod connect;
 mod fault;
+mod holder;
 mod link;
 mod options;
 mod pace;

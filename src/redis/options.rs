@@ -36,6 +36,12 @@ pub(crate) enum Server {
         /// The primary's URL, of which host and port are replaced.
         primary: Secret,
     },
+    /// A cluster of which these are some nodes.
+    #[cfg(feature = "redis-cluster")]
+    Cluster {
+        /// URLs; the others are reached with the first one's login.
+        seeds: Vec<Secret>,
+    },
 }
 
 impl ConnectOptions {
@@ -50,6 +56,11 @@ impl ConnectOptions {
         primary: Secret,
     ) -> Self {
         Self::with(Server::Sentinel { sentinels, service: service.into(), primary })
+    }
+
+    #[cfg(feature = "redis-cluster")]
+    pub(crate) fn cluster(seeds: Vec<Secret>) -> Self {
+        Self::with(Server::Cluster { seeds })
     }
 
     fn with(server: Server) -> Self {

@@ -77,6 +77,6 @@ async fn a_connection_that_closed_while_idle_costs_no_call() {
     assert_eq!(count(&connection).await, Ok(1));
     let _: i64 = server.ask("CLIENT KILL TYPE normal");
     server.wait_for("the connection is gone", |server| server.clients().is_empty()).await;
-    server.wait_for("the holder knows", |_| !connection.is_open()).await;
+    server.wait_for("the holder knows", |_| !connection.holder().is_open()).await;
     assert_eq!(count(&connection).await, Ok(2));
 }

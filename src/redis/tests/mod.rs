@@ -2,6 +2,8 @@
 
 mod acl;
 mod checks;
+#[cfg(feature = "redis-cluster")]
+mod cluster;
 mod faults;
 mod lost;
 mod moves;

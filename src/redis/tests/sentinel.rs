@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::server::{Server, free_port};
 use super::*;
+use crate::redis::address::Place;
 
 struct Watched {
     primary: Server,
@@ -99,7 +100,7 @@ async fn an_ordered_failover_is_followed_while_the_old_primary_still_takes_write
         .wait_for("most name the replica", |_| watched.naming(&watched.replica) >= 2)
         .await;
     let begun = Instant::now();
-    while connection.leads_to() != Some(watched.replica.port()) {
+    while connection.holder().place() != Some(at(&watched.replica)) {
         count(&connection).await.unwrap();
         assert!(begun.elapsed() < Duration::from_secs(3));
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -120,4 +121,8 @@ async fn a_name_that_no_sentinel_knows_is_told() {
     );
     let error = Connection::connect(options).await.unwrap_err();
     assert_eq!(error.to_string(), "no Sentinel knows the primary");
+}
+
+fn at(server: &Server) -> Place {
+    Place::Tcp { host: "127.0.0.1".into(), port: server.port() }
 }

@@ -83,6 +83,11 @@ impl Server {
         self.try_ask(command).unwrap()
     }
 
+    /// What INFO tells in a section.
+    pub(super) fn info(&self, section: &str) -> String {
+        self.try_ask(&format!("INFO {section}")).unwrap_or_default()
+    }
+
     /// How often the counting script ran.
     pub(super) fn runs(&self) -> i64 {
         self.ask::<Option<i64>>("GET lease:{t}:meta").unwrap_or_default()
