@@ -65,7 +65,12 @@ impl Cluster {
                 redirect.take().unwrap_or_else(|| (self.place_of(slot, &unreached), false));
             let request = |by_source| Request::new(make(by_source)).asking(asking);
             let failure = match self.node(&place).run(deadline, request).await {
-                Ok(value) => return Ok(value),
+                Ok(value) => {
+                    if let (Some(slot), false) = (slot, asking) {
+                        self.note(slot, &place);
+                    }
+                    return Ok(value);
+                }
                 Err(failure) => failure,
             };
             match &failure.remedy {
@@ -99,9 +104,16 @@ impl Cluster {
         };
         let place = Place::Tcp { host, port: to.port };
         if let (Some(slot), false) = (slot, to.once) {
-            self.map().slots.insert(slot, place.clone());
+            self.note(slot, &place);
         }
         place
+    }
+
+    fn note(&self, slot: u16, place: &Place) {
+        let mut map = self.map();
+        if map.slots.get(&slot) != Some(place) {
+            map.slots.insert(slot, place.clone());
+        }
     }
 
     fn forget(&self, slot: Option<u16>, place: &Place) {
