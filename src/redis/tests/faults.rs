@@ -58,7 +58,7 @@ async fn a_server_that_loads_its_data_is_waited_for() {
         "--save",
         "3600 1000000",
         "--key-load-delay",
-        "200",
+        "400",
         "--loading-process-events-interval-bytes",
         "1024",
     ]);
@@ -69,19 +69,20 @@ async fn a_server_that_loads_its_data_is_waited_for() {
     server.kill();
     server.restart();
     let loads = Instant::now();
-    let mut told = None;
+    let mut told = Vec::new();
     let counted = loop {
         let asked = Instant::now();
         match count(&connection).await {
             Ok(counted) => break counted,
-            Err(fault) => told = Some(fault),
+            Err(fault) => told.push(fault),
         }
         assert!(asked.elapsed() < IN_TIME);
         assert!(loads.elapsed() < Duration::from_secs(20));
         tokio::time::sleep(Duration::from_millis(1)).await;
     };
     println!("loaded and counted after {:?}", loads.elapsed());
-    assert_eq!(told, Some(Fault::unavailable("the store is loading its data")));
+    let loading = Fault::unavailable("the store is loading its data");
+    assert!(told.contains(&loading), "{told:?}");
     assert_eq!(counted, 1);
 }
 

@@ -27,7 +27,7 @@ async fn a_server_that_cannot_save_is_unavailable() {
     let _ = server.try_ask::<String>("BGSAVE");
     server
         .wait_for("a save fails", |server| {
-            server.ask::<String>("INFO persistence").contains("rdb_last_bgsave_status:err")
+            server.info("persistence").contains("rdb_last_bgsave_status:err")
         })
         .await;
     let (fault, _) = fails_in_time(&connection).await;

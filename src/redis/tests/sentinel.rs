@@ -18,7 +18,7 @@ impl Watched {
         let replica = Server::start(&["--replicaof", &format!("127.0.0.1 {}", primary.port())]);
         replica
             .wait_for("the replica follows", |replica| {
-                replica.ask::<String>("INFO replication").contains("master_link_status:up")
+                replica.info("replication").contains("master_link_status:up")
             })
             .await;
         let sentinels: Vec<_> = (0..3).map(|_| Server::sentinel(&primary)).collect();
@@ -107,7 +107,7 @@ async fn an_ordered_failover_is_followed_while_the_old_primary_still_takes_write
     }
     println!("moved {:?} after the Sentinels agreed", begun.elapsed());
     assert!(watched.replica.runs() >= before);
-    assert!(watched.primary.ask::<String>("INFO replication").contains("role:master"));
+    assert!(watched.primary.info("replication").contains("role:master"));
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ impl Server {
         self.try_ask(command).unwrap()
     }
 
-    /// What INFO tells in a section.
+    /// What INFO tells in a section; nothing while the server does not.
     pub(super) fn info(&self, section: &str) -> String {
         self.try_ask(&format!("INFO {section}")).unwrap_or_default()
     }
