@@ -111,8 +111,9 @@ impl Holder {
 
     /// The connection of the moment, waiting for an attempt under way.
     async fn link(self: &Arc<Self>, deadline: Instant) -> Result<Arc<Link>, Fault> {
+        let mut waited = false;
         loop {
-            let mut attempt = match self.step() {
+            let mut attempt = match self.step(waited) {
                 Step::Use(link) => return Ok(link),
                 Step::Fail(fault) => return Err(fault),
                 Step::Wait(attempt) => attempt,
@@ -121,10 +122,12 @@ impl Holder {
             if timeout_at(deadline, attempt.changed()).await.is_err() {
                 return Err(Fault::unavailable("the store could not be reached in time"));
             }
+            waited = true;
         }
     }
 
-    fn step(self: &Arc<Self>) -> Step {
+    /// One who `waited` for an attempt takes its result, however late it learns of it.
+    fn step(self: &Arc<Self>, waited: bool) -> Step {
         let mut state = self.state();
         if let Slot::Live(link) = &state.slot
             && link.is_closed()
@@ -139,7 +142,9 @@ impl Holder {
             Slot::Connecting(attempt) if attempt.has_changed().is_ok() => {
                 Step::Wait(attempt.clone())
             }
-            Slot::Away { until, fault } if Instant::now() < *until => Step::Fail(fault.clone()),
+            Slot::Away { until, fault } if waited || Instant::now() < *until => {
+                Step::Fail(fault.clone())
+            }
             Slot::Away { .. } | Slot::Connecting(_) | Slot::Empty => {
                 let attempt = self.clone().begin();
                 state.slot = Slot::Connecting(attempt.clone());
