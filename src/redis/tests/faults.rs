@@ -71,12 +71,10 @@ async fn a_server_that_loads_its_data_is_waited_for() {
     let loads = Instant::now();
     let mut told = Vec::new();
     let counted = loop {
-        let asked = Instant::now();
-        match count(&connection).await {
+        match in_time(count(&connection)).await.0 {
             Ok(counted) => break counted,
             Err(fault) => told.push(fault),
         }
-        assert!(asked.elapsed() < IN_TIME);
         assert!(loads.elapsed() < Duration::from_secs(20));
         tokio::time::sleep(Duration::from_millis(1)).await;
     };
