@@ -49,9 +49,7 @@ async fn a_busy_server_is_waited_for_and_then_unavailable() {
     assert_eq!(count(&connection).await, Ok(1));
     let endless = server.spawn_endless_script();
     server.wait_for("it is busy", |server| server.try_ask::<String>("PING").is_err()).await;
-    let (fault, took) = fails_in_time(&connection).await;
-    assert_eq!(fault, Fault::unavailable("the store is busy with a long script"));
-    assert!(took > Duration::from_millis(200), "{took:?}");
+    fails_after_waiting(&connection, "the store is busy with a long script").await;
     let waiting = tokio::spawn({
         let connection = connection.clone();
         async move { count(&connection).await }
@@ -59,6 +57,19 @@ async fn a_busy_server_is_waited_for_and_then_unavailable() {
     let _: () = server.ask("SCRIPT KILL");
     endless.join().unwrap();
     assert_eq!(waiting.await.unwrap(), Ok(2));
+}
+
+/// Asks until the server's word is the last one: the deadline may come while it is asked again.
+async fn fails_after_waiting(connection: &Connection, message: &'static str) {
+    for _ in 0..5 {
+        let (fault, took) = fails_in_time(connection).await;
+        assert!(took > Duration::from_millis(200), "{took:?} {fault}");
+        if fault == Fault::unavailable(message) {
+            return;
+        }
+        assert!(matches!(fault, Fault::Unavailable { .. }), "{fault:?}");
+    }
+    panic!("never: {message}");
 }
 
 #[tokio::test]
@@ -73,9 +84,7 @@ async fn what_will_pass_is_waited_for_and_then_unavailable() {
         ("MASTERDOWN Link with MASTER is down", "the store has lost its primary"),
     ] {
         proxy.set(Broken::Answer(words));
-        let (fault, took) = fails_in_time(&connection).await;
-        assert_eq!(fault, Fault::unavailable(message));
-        assert!(took > Duration::from_millis(200), "{took:?}");
+        fails_after_waiting(&connection, message).await;
         let waiting = tokio::spawn({
             let connection = connection.clone();
             async move { count(&connection).await }
