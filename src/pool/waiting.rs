@@ -1,19 +1,17 @@
 //! Waiting for a lease, first in, first out.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout_at};
 
+use super::question::Question;
 use super::{Lease, Pool, random_number};
 use crate::error::{Error, Kind};
 use crate::id::EndpointId;
-use crate::secret::Token;
 use crate::site::Site;
-use crate::store::{AcquireReply, AcquireRequest};
 
 /// The pool's queue in this process. Whoever holds the turn asks the store; the others wait
 /// behind it in order.
@@ -24,9 +22,58 @@ pub(super) struct Waiting {
     /// Grows when something may have come free, so that nothing between a question and the
     /// waiting for the next one is missed.
     changes: AtomicU64,
+    /// What whoever has the turn knows, for those who give up behind it.
+    known: std::sync::Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Why there was no lease, and when there is the next chance.
+    why: Option<(Error, Option<Instant>)>,
+    /// Since when the store has left a question unanswered.
+    unanswered: Option<Instant>,
 }
 
 impl Waiting {
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why somebody who has queued since `started` had no turn.
+    fn reason(&self, pool: &Pool, started: Instant) -> Error {
+        let known = self.known();
+        if known.unanswered.is_some_and(|since| since <= started) {
+            return Error::store_unavailable(UNANSWERED);
+        }
+        let exhausted = Later::exhausted(pool);
+        let later = known.why.clone().map_or(exhausted, |(why, next)| Later {
+            after: next.map(|next| next.saturating_duration_since(Instant::now())),
+            ..Later::new(why)
+        });
+        later.into()
+    }
+
+    /// Tells those behind why there is no lease; what holds for one request alone does not.
+    pub(super) fn note(&self, later: &Later) {
+        let next = later.after.and_then(|after| Instant::now().checked_add(after));
+        self.known().why = (!later.restricted).then(|| (later.why.clone(), next));
+    }
+
+    pub(super) fn note_a_lease(&self) {
+        self.known().why = None;
+    }
+
+    /// Tells those behind that the store has been asked, until it has answered.
+    pub(super) fn asking(&self, since: Instant) -> Asking<'_> {
+        self.known().unanswered = Some(since);
+        Asking(self)
+    }
+
+    /// How often something may have come free so far.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
     /// Wakes whoever waits for an endpoint here.
     pub(super) fn something_came_free(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
@@ -38,9 +85,18 @@ impl Waiting {
         let freed = self.freed.notified();
         tokio::pin!(freed);
         freed.as_mut().enable();
-        if self.changes.load(Ordering::Acquire) == seen {
+        if self.changes() == seen {
             let _ = timeout_at(until, freed).await;
         }
+    }
+}
+
+/// A question without an answer yet.
+pub(super) struct Asking<'a>(&'a Waiting);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.known().unanswered = None;
     }
 }
 
@@ -53,43 +109,37 @@ pub(crate) struct Wants {
     pub(crate) prefer: Option<EndpointId>,
 }
 
-/// What one question to the store came to.
-enum Answer {
-    Lease(Lease),
-    Later(Later),
-}
-
 /// Why there is no lease yet, and when to ask again.
-struct Later {
-    after: Option<Duration>,
+pub(super) struct Later {
+    pub(super) after: Option<Duration>,
     /// Others in the queue might be served.
-    restricted: bool,
-    why: Error,
+    pub(super) restricted: bool,
+    pub(super) why: Error,
     /// The pool's changes when it was asked.
-    seen: u64,
+    pub(super) seen: u64,
 }
 
 impl Later {
-    fn new(why: Error) -> Self {
+    pub(super) fn new(why: Error) -> Self {
         Self { after: None, restricted: false, why, seen: 0 }
     }
 
-    fn exhausted(pool: &Pool) -> Self {
+    pub(super) fn exhausted(pool: &Pool) -> Self {
         let message = format!("no endpoint of pool {} came free in time", pool.name());
         Self::new(Error::new(Kind::PoolExhausted, message))
     }
 
-    fn paused(pool: &Pool) -> Self {
+    pub(super) fn paused(pool: &Pool) -> Self {
         Self::new(Error::new(Kind::PoolPaused, format!("pool {} is paused", pool.name())))
     }
 
-    fn after(mut self, after: Duration) -> Self {
+    pub(super) fn after(mut self, after: Duration) -> Self {
         self.after = Some(after);
         self
     }
 
     /// With some excluded and no other on its way back, waiting is for nothing.
-    fn is_hopeless(&self, wants: &Wants) -> bool {
+    pub(super) fn is_hopeless(&self, wants: &Wants) -> bool {
         self.after.is_none() && self.why.kind() == Kind::PoolExhausted && !wants.exclude.is_empty()
     }
 }
@@ -122,23 +172,25 @@ impl Pool {
                 Ok(turn) => turn,
                 Err(_) => match timeout_at(end.at(), waiting.turn.lock()).await {
                     Ok(turn) => turn,
-                    Err(_) => return Err(last.unwrap_or_else(|| Later::exhausted(self)).into()),
+                    Err(_) => {
+                        let reason = || waiting.reason(self, end.at() - patience);
+                        return Err(last.map_or_else(reason, Error::from));
+                    }
                 },
             };
-            match question.ask_on(&mut wants, &mut end).await? {
-                Answer::Lease(lease) => return Ok(lease),
-                Answer::Later(later) => {
-                    // Only this request is not served: the others may ask meanwhile.
-                    drop(turn);
-                    self.look_again(&later, &mut end).await;
-                    last = Some(later);
-                }
-            }
+            let later = match question.ask_on(&mut wants, &mut end).await? {
+                Ok(lease) => return Ok(lease),
+                Err(later) => later,
+            };
+            // Only this request is not served: the others may ask meanwhile.
+            drop(turn);
+            self.look_again(&later, &mut end).await;
+            last = Some(later);
         }
     }
 
     /// Sleeps until it is worth asking again.
-    async fn look_again(&self, later: &Later, end: &mut End) {
+    pub(super) async fn look_again(&self, later: &Later, end: &mut End) {
         let longest = self.0.settings.poll_every;
         let pause = jittered(later.after.map_or(longest, |after| after.min(longest)));
         let until = end.at().min(Instant::now() + pause);
@@ -147,23 +199,20 @@ impl Pool {
 }
 
 /// When the waiting ends, known once there is any.
-struct End {
+pub(super) struct End {
     patience: Duration,
     at: Option<Instant>,
 }
 
 impl End {
-    fn at(&mut self) -> Instant {
+    pub(super) fn at(&mut self) -> Instant {
         *self.at.get_or_insert_with(|| Instant::now() + self.patience)
     }
 
-    fn has_come(&mut self) -> bool {
+    pub(super) fn has_come(&mut self) -> bool {
         Instant::now() >= self.at()
     }
 }
-
-/// After a lost answer the store is asked again this soon.
-const REPEAT_LOST: Duration = Duration::from_millis(50);
 
 /// Up to an eighth longer, so that workers do not ask in step.
 fn jittered(pause: Duration) -> Duration {
@@ -171,104 +220,4 @@ fn jittered(pause: Duration) -> Duration {
     pause + pause / 8 * share / 255
 }
 
-/// One acquire with its token, which is cancelled if the question is dropped unanswered.
-struct Question<'a> {
-    pool: &'a Pool,
-    token: Token,
-    open: bool,
-}
-
-impl<'a> Question<'a> {
-    fn new(pool: &'a Pool) -> Self {
-        Self { pool, token: Token::random(), open: false }
-    }
-
-    /// Asks until there is a lease, or a reason to let others ask.
-    async fn ask_on(&mut self, wants: &mut Wants, end: &mut End) -> Result<Answer, Error> {
-        let waiting = &self.pool.0.core.waiting;
-        loop {
-            if self.pool.is_closed() {
-                return Err(self.pool.closed());
-            }
-            let seen = waiting.changes.load(Ordering::Acquire);
-            let later = match self.ask(wants).await? {
-                Answer::Lease(lease) => return Ok(Answer::Lease(lease)),
-                Answer::Later(later) => Later { seen, ..later },
-            };
-            if end.has_come() || later.is_hopeless(wants) {
-                return Err(later.into());
-            }
-            if later.restricted {
-                return Ok(Answer::Later(later));
-            }
-            self.pool.look_again(&later, end).await;
-        }
-    }
-
-    async fn ask(&mut self, wants: &mut Wants) -> Result<Answer, Error> {
-        let shared = &self.pool.0;
-        let mut request = AcquireRequest::new(shared.core.name.clone(), self.token, wants.ttl);
-        request.expiry_cooldown = shared.settings.expiry_cooldown;
-        request.site.clone_from(&wants.site);
-        request.exclude.clone_from(&wants.exclude);
-        request.prefer.clone_from(&wants.prefer);
-        request.random = LOTS.hash_one(self.token);
-        let asked = Instant::now();
-        self.open = true;
-        let reply = match shared.core.store.acquire(request).await {
-            // The answer is lost: the same token must be asked with again.
-            Err(why) if why.kind() == Kind::StoreUnavailable => {
-                return Ok(Answer::Later(Later::new(why).after(REPEAT_LOST)));
-            }
-            reply => reply,
-        };
-        self.open = false;
-        self.read(reply?, wants, asked)
-    }
-
-    fn read(
-        &mut self,
-        reply: AcquireReply,
-        wants: &mut Wants,
-        asked: Instant,
-    ) -> Result<Answer, Error> {
-        let later = match reply {
-            AcquireReply::Granted(grants) => {
-                let grant = grants.into_iter().next().ok_or_else(|| {
-                    Error::store_unavailable("the store granted nothing and did not say so")
-                })?;
-                match Lease::new(self.pool.clone(), grant, wants, asked) {
-                    Ok(lease) => return Ok(Answer::Lease(lease)),
-                    Err(unknown) => {
-                        wants.exclude.push(unknown);
-                        self.with_new_token()
-                    }
-                }
-            }
-            AcquireReply::Empty { next, restricted } => {
-                Later { after: next, restricted, ..Later::exhausted(self.pool) }
-            }
-            AcquireReply::Paused => Later::paused(self.pool),
-            AcquireReply::Hold(rest) => Later::exhausted(self.pool).after(rest),
-            AcquireReply::Cancelled => self.with_new_token(),
-        };
-        Ok(Answer::Later(later))
-    }
-
-    /// Asks again at once, for what was granted or cancelled is of no use.
-    fn with_new_token(&mut self) -> Later {
-        self.token = Token::random();
-        Later::exhausted(self.pool).after(Duration::ZERO)
-    }
-}
-
-impl Drop for Question<'_> {
-    fn drop(&mut self) {
-        if self.open {
-            self.pool.0.releaser.cancel(&self.pool.0.core, self.token);
-        }
-    }
-}
-
-/// Makes lots of tokens without giving any part of them away.
-static LOTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+pub(super) const UNANSWERED: &str = "the store has not answered in time";

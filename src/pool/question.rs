@@ -1,0 +1,171 @@
+//! Asking the store for a lease, also when its answers get lost.
+
+use std::future::{Future, poll_fn};
+use std::hash::{BuildHasher, RandomState};
+use std::pin::pin;
+use std::sync::LazyLock;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::waiting::{End, Later, UNANSWERED, Wants};
+use super::{Lease, Pool};
+use crate::error::{Error, Kind};
+use crate::secret::Token;
+use crate::store::{AcquireReply, AcquireRequest};
+
+/// What one question to the store came to.
+enum Answer {
+    Lease(Lease),
+    Later(Later),
+    /// What was granted is of no use here; the next may be.
+    Again,
+}
+
+/// After a lost answer the store is asked again this soon.
+const REPEAT_LOST: Duration = Duration::from_millis(50);
+
+/// One acquire with its token, which is cancelled if the question is dropped unanswered.
+pub(super) struct Question<'a> {
+    pool: &'a Pool,
+    token: Token,
+    open: bool,
+    /// A call with this token was not answered, and may still take place.
+    stray: bool,
+}
+
+impl<'a> Question<'a> {
+    pub(super) fn new(pool: &'a Pool) -> Self {
+        Self { pool, token: Token::random(), open: false, stray: false }
+    }
+
+    /// Asks until there is a lease, or a reason to let others ask.
+    pub(super) async fn ask_on(
+        &mut self,
+        wants: &mut Wants,
+        end: &mut End,
+    ) -> Result<Result<Lease, Later>, Error> {
+        let waiting = &self.pool.0.core.waiting;
+        loop {
+            if self.pool.is_closed() {
+                return Err(self.pool.closed());
+            }
+            let seen = waiting.changes();
+            let later = match self.ask(wants, end).await? {
+                Answer::Lease(lease) => {
+                    waiting.note_a_lease();
+                    return Ok(Ok(lease));
+                }
+                Answer::Again => continue,
+                Answer::Later(later) => Later { seen, ..later },
+            };
+            waiting.note(&later);
+            if end.has_come() || later.is_hopeless(wants) {
+                return Err(later.into());
+            }
+            if later.restricted {
+                return Ok(Err(later));
+            }
+            self.pool.look_again(&later, end).await;
+        }
+    }
+
+    async fn ask(&mut self, wants: &mut Wants, end: &mut End) -> Result<Answer, Error> {
+        let shared = &self.pool.0;
+        let mut request = AcquireRequest::new(shared.core.name.clone(), self.token, wants.ttl);
+        request.expiry_cooldown = shared.settings.expiry_cooldown;
+        request.site.clone_from(&wants.site);
+        request.exclude.clone_from(&wants.exclude);
+        request.prefer.clone_from(&wants.prefer);
+        request.random = LOTS.hash_one(self.token);
+        let asked = Instant::now();
+        self.open = true;
+        let reply = self.answer(shared.core.store.acquire(request), asked, end).await;
+        self.open = false;
+        match reply {
+            // The answer is lost: the same token must be asked with again.
+            Err(why) if why.kind() == Kind::StoreUnavailable => {
+                self.stray = true;
+                Ok(Answer::Later(Later::new(why).after(REPEAT_LOST)))
+            }
+            reply => self.read(reply?, wants, asked),
+        }
+    }
+
+    /// The store's answer, waited for no longer than the caller does.
+    async fn answer(
+        &self,
+        call: impl Future<Output = Result<AcquireReply, Error>>,
+        asked: Instant,
+        end: &mut End,
+    ) -> Result<AcquireReply, Error> {
+        let mut call = pin!(call);
+        // Most stores in memory answer at once, which needs no clock.
+        if let Poll::Ready(reply) = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
+            return reply;
+        }
+        let _asking = self.pool.0.core.waiting.asking(asked);
+        let answer = timeout_at(end.at(), call).await;
+        answer.unwrap_or_else(|_| Err(Error::store_unavailable(UNANSWERED)))
+    }
+
+    fn read(
+        &mut self,
+        reply: AcquireReply,
+        wants: &mut Wants,
+        asked: Instant,
+    ) -> Result<Answer, Error> {
+        let later = match reply {
+            AcquireReply::Granted(grants) => {
+                let grant = grants.into_iter().next().ok_or_else(|| {
+                    Error::store_unavailable("the store granted nothing and did not say so")
+                })?;
+                match Lease::new(self.pool.clone(), grant, wants, asked) {
+                    Ok(mut lease) => {
+                        if std::mem::take(&mut self.stray) {
+                            lease.cancel_at_the_end();
+                        }
+                        return Ok(Answer::Lease(lease));
+                    }
+                    Err(unknown) => {
+                        wants.exclude.push(unknown);
+                        self.draw_anew();
+                        return Ok(Answer::Again);
+                    }
+                }
+            }
+            AcquireReply::Empty { next, restricted } => {
+                Later { after: next, restricted, ..Later::exhausted(self.pool) }
+            }
+            AcquireReply::Paused => Later::paused(self.pool),
+            AcquireReply::Hold(rest) => Later::exhausted(self.pool).after(rest),
+            AcquireReply::Cancelled => {
+                self.draw_anew();
+                return Ok(Answer::Again);
+            }
+        };
+        Ok(Answer::Later(later))
+    }
+
+    /// The token has had its lease, or must not have one.
+    fn draw_anew(&mut self) {
+        self.give_up();
+        self.token = Token::random();
+    }
+
+    fn give_up(&mut self) {
+        if std::mem::take(&mut self.open) | std::mem::take(&mut self.stray) {
+            self.pool.0.releaser.cancel(&self.pool.0.core, self.token);
+        }
+    }
+}
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+/// Makes lots of tokens without giving any part of them away.
+static LOTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
