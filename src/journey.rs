@@ -19,7 +19,7 @@ use crate::id::EndpointId;
 use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
 use crate::outcome::Outcome;
-use crate::pool::{Pool, Wants};
+use crate::pool::{Lease, Pool, Wants};
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
 use crate::replay::Replay;
 use crate::site::Site;
@@ -131,7 +131,11 @@ impl<'a, T: Transport> Journey<'a, T> {
     /// Waits for the site's budget, then for a lease, holding none meanwhile.
     async fn admit(&mut self, left: Left) -> Result<Ticket, Error> {
         let mut prefer = None;
-        if let Some(passage) = left.passage {
+        let mut passage = left.passage;
+        if passage.is_none() && !self.suspects.is_empty() {
+            passage = self.terms.budgets.try_pass(&self.site, self.port());
+        }
+        if let Some(passage) = passage {
             let hold = self.lease(None).await?;
             if passage.is_fresh() {
                 return Ok(Ticket { hold, passage });
@@ -151,6 +155,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
         }
+        self.suspects.let_go();
         let (terms, site, port) = (self.terms, self.site.clone(), self.port());
         let mut turn = self.budgeted(terms.budgets.turn(&site, port, self.patience())).await?;
         loop {
@@ -190,14 +195,24 @@ impl<'a, T: Transport> Journey<'a, T> {
             exclude: self.trip.failed.clone(),
             prefer,
         };
+        if !self.suspects.is_empty() {
+            if let Ok(lease) = self.pool.lease(wants.clone(), Duration::ZERO).await {
+                return Ok(self.own(lease));
+            }
+            // Requests could wait for each other's suspects.
+            self.suspects.let_go();
+        }
         let (leased, waited) = timed(self.pool.lease(wants, self.patience())).await;
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
-        let mut lease = leased.map_err(|error| self.or_timed_out(error))?;
-        if self.options.renew.unwrap_or(settings.renew) {
+        leased.map(|lease| self.own(lease)).map_err(|error| self.or_timed_out(error))
+    }
+
+    fn own(&self, mut lease: Lease) -> Hold {
+        if self.options.renew.unwrap_or(self.pool.settings().renew) {
             lease.keep_alive();
         }
-        Ok(Hold::Own(lease))
+        Hold::Own(lease)
     }
 
     fn port(&self) -> Option<u16> {

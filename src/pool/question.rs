@@ -26,6 +26,9 @@ enum Answer {
 /// After a lost answer the store is asked again this soon.
 const REPEAT_LOST: Duration = Duration::from_millis(50);
 
+/// A store may take this long for an answer, whoever asks.
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+
 /// One acquire with its token, which is cancelled if the question is dropped unanswered.
 pub(super) struct Question<'a> {
     pool: &'a Pool,
@@ -93,7 +96,8 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The store's answer, waited for no longer than the caller does.
+    /// The store's answer, waited for no longer than the caller does, but for long enough that
+    /// one who would not wait at all can be answered.
     async fn answer(
         &self,
         call: impl Future<Output = Result<AcquireReply, Error>>,
@@ -106,7 +110,7 @@ impl<'a> Question<'a> {
             return reply;
         }
         let _asking = self.pool.0.core.waiting.asking(asked);
-        let answer = timeout_at(end.at(), call).await;
+        let answer = timeout_at(end.at().max(asked + LEAST_PATIENCE), call).await;
         answer.unwrap_or_else(|_| Err(Error::store_unavailable(UNANSWERED)))
     }
 

@@ -6,6 +6,7 @@ mod cancel;
 mod examples;
 mod fidelity;
 mod hops;
+mod life;
 mod limits;
 #[path = "../../examples/local/mod.rs"]
 mod local;

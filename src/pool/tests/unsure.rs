@@ -131,3 +131,12 @@ async fn a_store_that_comes_back_serves_those_who_waited() {
     drop(lease(&pool).await);
     assert_eq!(wire.made(Call::Acquire).len(), 11);
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_would_not_wait_waits_for_the_answer() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    wire.always(Call::Acquire, Fault::Late(millis(300)));
+    let _lease = pool.lease(wants(), Duration::ZERO).await.unwrap();
+    let (error, waited) = refusal(&pool, Duration::ZERO).await;
+    assert_eq!((error.kind(), waited), (Kind::PoolExhausted, millis(300)));
+}

@@ -3,10 +3,12 @@
 
 pub(crate) mod client;
 pub(crate) mod fault;
+pub(crate) mod flaky;
 pub(crate) mod microsocks;
 pub(crate) mod origin;
 pub(crate) mod program;
 pub(crate) mod squid;
+pub(crate) mod tap;
 pub(crate) mod tinyproxy;
 pub(crate) mod tls;
 pub(crate) mod web;
