@@ -13,6 +13,7 @@ use tokio::net::TcpSocket;
 use tokio::process::Command;
 
 use crate::local::site::PAGES;
+use crate::support::cargo;
 use crate::support::origin::{Origin, text};
 use crate::support::tinyproxy::Tinyproxy;
 use crate::support::{direct_connections, eventually};
@@ -35,8 +36,6 @@ async fn build(example: &str) -> String {
     let build = cargo
         .args(["build", "--quiet", "--locked", "--all-features", "--message-format=json"])
         .args(["--example", example])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
     let output = tokio::time::timeout(BUILDS_WITHIN, build).await.expect("an end").unwrap();
