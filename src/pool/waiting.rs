@@ -1,9 +1,9 @@
 //! Waiting for a lease, first in, first out.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, MutexGuard, Notify};
+use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Lease, Pool, random_number};
@@ -21,7 +21,18 @@ pub(super) struct Waiting {
     /// Grows when something may have come free, so that nothing between a question and the
     /// waiting for the next one is missed.
     changes: AtomicU64,
+    /// Those who wait, so that nobody overtakes them.
+    queued: AtomicUsize,
     lots: AtomicU64,
+}
+
+/// One of those who wait.
+struct Queued<'a>(&'a Waiting);
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.0.queued.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Default for Waiting {
@@ -30,6 +41,7 @@ impl Default for Waiting {
             turn: Mutex::default(),
             freed: Notify::new(),
             changes: AtomicU64::new(0),
+            queued: AtomicUsize::new(0),
             lots: AtomicU64::new(random_number()),
         }
     }
@@ -38,8 +50,16 @@ impl Default for Waiting {
 impl Waiting {
     /// Wakes whoever waits for an endpoint here.
     pub(super) fn something_came_free(&self) {
-        self.changes.fetch_add(1, Ordering::AcqRel);
-        self.freed.notify_waiters();
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        // Whoever queues from now on asks after this change.
+        if self.queued.load(Ordering::SeqCst) > 0 {
+            self.freed.notify_waiters();
+        }
+    }
+
+    fn enter(&self) -> Queued<'_> {
+        self.queued.fetch_add(1, Ordering::SeqCst);
+        Queued(self)
     }
 
     /// A number for policies that draw lots; it need not be a secret.
@@ -131,22 +151,30 @@ impl Pool {
     /// is cancelled in the background.
     pub(crate) async fn lease(
         &self,
-        mut wants: Wants,
+        wants: Wants,
         patience: Duration,
     ) -> Result<(Lease, Duration), Error> {
-        let mut question = Question::new(self);
-        let mut first = None;
-        if let Ok(turn) = self.0.core.waiting.turn.try_lock() {
-            match question.ask(&mut wants).await? {
-                Answer::Lease(lease) => return Ok((lease, Duration::ZERO)),
-                Answer::Later(later) => first = Some((turn, later)),
-            }
-        }
         let started = Instant::now();
-        let waiter = Waiter { question, wants, until: started + patience };
+        let question = Question::new(self);
+        let queued = self.0.core.waiting.enter();
+        let waiter = Waiter { question, wants, until: started + patience, _queued: queued };
         // Most requests need not wait, and should not carry a waiter's state with them.
-        let lease = Box::pin(waiter.wait(first)).await?;
+        let lease = Box::pin(waiter.wait()).await?;
         Ok((lease, started.elapsed()))
+    }
+
+    /// Takes a lease if nobody waits for one and the store grants it at the first question.
+    ///
+    /// # Cancel safety
+    /// A lease that the store granted, or may still grant, is cancelled in the background.
+    pub(crate) async fn lease_now(&self, mut wants: Wants) -> Result<Option<Lease>, Error> {
+        if self.0.core.waiting.queued.load(Ordering::Acquire) > 0 {
+            return Ok(None);
+        }
+        match Question::new(self).ask(&mut wants).await? {
+            Answer::Lease(lease) => Ok(Some(lease)),
+            Answer::Later(_) => Ok(None),
+        }
     }
 }
 
@@ -155,22 +183,19 @@ struct Waiter<'a> {
     question: Question<'a>,
     wants: Wants,
     until: Instant,
+    _queued: Queued<'a>,
 }
 
 impl<'a> Waiter<'a> {
     /// Waits for the turn again and again until there is a lease.
-    async fn wait(mut self, first: Option<(MutexGuard<'a, ()>, Later)>) -> Result<Lease, Error> {
+    async fn wait(mut self) -> Result<Lease, Error> {
         let pool = self.question.pool;
-        let (mut turn, mut last) = first.unzip();
+        let mut last = None;
         loop {
-            let turn = match turn.take() {
-                Some(turn) => turn,
-                None => match timeout_at(self.until, pool.0.core.waiting.turn.lock()).await {
-                    Ok(turn) => turn,
-                    Err(_) => return Err(last.unwrap_or_else(|| Later::exhausted(pool)).into()),
-                },
+            let Ok(turn) = timeout_at(self.until, pool.0.core.waiting.turn.lock()).await else {
+                return Err(last.unwrap_or_else(|| Later::exhausted(pool)).into());
             };
-            match self.ask_on(last.take()).await? {
+            match self.ask_on().await? {
                 Answer::Lease(lease) => return Ok(lease),
                 Answer::Later(later) => {
                     // Only this request is not served: the others may ask meanwhile.
@@ -183,14 +208,11 @@ impl<'a> Waiter<'a> {
     }
 
     /// Asks until there is a lease, or a reason to let others ask.
-    async fn ask_on(&mut self, mut known: Option<Later>) -> Result<Answer, Error> {
+    async fn ask_on(&mut self) -> Result<Answer, Error> {
         loop {
-            let later = match known.take() {
-                Some(later) => later,
-                None => match self.question.ask(&mut self.wants).await? {
-                    Answer::Lease(lease) => return Ok(Answer::Lease(lease)),
-                    Answer::Later(later) => later,
-                },
+            let later = match self.question.ask(&mut self.wants).await? {
+                Answer::Lease(lease) => return Ok(Answer::Lease(lease)),
+                Answer::Later(later) => later,
             };
             if Instant::now() >= self.until || later.is_hopeless(&self.wants) {
                 return Err(later.into());
@@ -236,7 +258,7 @@ impl<'a> Question<'a> {
         if self.pool.is_closed() {
             return Err(self.pool.closed());
         }
-        let seen = self.pool.0.core.waiting.changes.load(Ordering::Acquire);
+        let seen = self.pool.0.core.waiting.changes.load(Ordering::SeqCst);
         Ok(match self.ask_once(wants).await? {
             Answer::Later(later) => Answer::Later(Later { seen, ..later }),
             lease => lease,
