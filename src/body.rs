@@ -252,7 +252,7 @@ mod tests {
 
     async fn hold(pool: &Pool) -> Hold {
         let wants = Wants { ttl: TTL, site: None, exclude: Vec::new(), prefer: None };
-        Hold::Own(pool.lease(wants, Duration::ZERO).await.unwrap())
+        Hold::Own(pool.lease(wants, Duration::ZERO).await.unwrap().0)
     }
 
     /// A body that never ends and never goes on.

@@ -1,9 +1,7 @@
 //! One request on its way: budget, lease, endpoint, exchange, verdict, and on to the next hop.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::mem;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use reqwest::{Request, Response};
@@ -131,11 +129,7 @@ impl<'a, T: Transport> Journey<'a, T> {
     /// Waits for the site's budget, then for a lease, holding none meanwhile.
     async fn admit(&mut self, left: Left) -> Result<Ticket, Error> {
         let mut prefer = None;
-        let mut passage = left.passage;
-        if passage.is_none() && !self.suspects.is_empty() {
-            passage = self.terms.budgets.try_pass(&self.site, self.port());
-        }
-        if let Some(passage) = passage {
+        if let Some(passage) = left.passage {
             let hold = self.lease(None).await?;
             if passage.is_fresh() {
                 return Ok(Ticket { hold, passage });
@@ -155,7 +149,37 @@ impl<'a, T: Transport> Journey<'a, T> {
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
         }
+        if let Some(ticket) = self.admit_now(prefer.clone()).await? {
+            return Ok(ticket);
+        }
         self.suspects.let_go();
+        // Most requests need not wait, and should not carry a waiter's state with them.
+        Box::pin(self.wait(prefer)).await
+    }
+
+    /// Takes lease and slot together if neither needs a wait.
+    async fn admit_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Ticket>, Error> {
+        if !self.terms.budgets.would_pass(&self.site, self.port()) {
+            return Ok(None);
+        }
+        let hold = match &self.options.held {
+            Some(held) => Hold::Lent(held.clone()),
+            None => match self.lease_now(prefer).await? {
+                Some(hold) => hold,
+                None => return Ok(None),
+            },
+        };
+        match self.terms.budgets.try_pass(&self.site, self.port()) {
+            Some(passage) => Ok(Some(Ticket { hold, passage })),
+            None => {
+                hold.finish(Outcome::Unused);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Waits for the site's budget, then for a lease.
+    async fn wait(&mut self, prefer: Option<EndpointId>) -> Result<Ticket, Error> {
         let (terms, site, port) = (self.terms, self.site.clone(), self.port());
         let mut turn = self.budgeted(terms.budgets.turn(&site, port, self.patience())).await?;
         loop {
@@ -174,7 +198,9 @@ impl<'a, T: Transport> Journey<'a, T> {
         &mut self,
         step: impl Future<Output = Result<O, Error>>,
     ) -> Result<O, Error> {
-        let (done, waited) = timed(timeout(self.patience(), step)).await;
+        let started = Instant::now();
+        let done = timeout(self.patience(), step).await;
+        let waited = started.elapsed();
         self.trip.budget_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
         done.unwrap_or_else(|_| {
@@ -188,24 +214,36 @@ impl<'a, T: Transport> Journey<'a, T> {
         if let Some(held) = &self.options.held {
             return Ok(Hold::Lent(held.clone()));
         }
-        let settings = self.pool.settings();
-        let wants = Wants {
-            ttl: self.options.ttl.unwrap_or(settings.ttl),
-            site: Some(self.site.clone()),
-            exclude: self.trip.failed.clone(),
-            prefer,
-        };
         if !self.suspects.is_empty() {
-            if let Ok(lease) = self.pool.lease(wants.clone(), Duration::ZERO).await {
-                return Ok(self.own(lease));
+            if let Some(hold) = self.lease_now(prefer.clone()).await? {
+                return Ok(hold);
             }
             // Requests could wait for each other's suspects.
             self.suspects.let_go();
         }
-        let (leased, waited) = timed(self.pool.lease(wants, self.patience())).await;
+        let leased = self.pool.lease(self.wants(prefer), self.patience()).await;
+        let (lease, waited) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
-        leased.map(|lease| self.own(lease)).map_err(|error| self.or_timed_out(error))
+        Ok(self.own(lease))
+    }
+
+    /// Takes a lease if that needs no wait but for the store's answer.
+    async fn lease_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
+        let leased = self.pool.lease_now(self.wants(prefer), self.patience()).await;
+        let (lease, took) = leased.map_err(|error| self.or_timed_out(error))?;
+        self.trip.lease_wait += took;
+        self.patience = self.patience.saturating_sub(took);
+        Ok(lease.map(|lease| self.own(lease)))
+    }
+
+    fn wants(&self, prefer: Option<EndpointId>) -> Wants {
+        Wants {
+            ttl: self.options.ttl.unwrap_or(self.pool.settings().ttl),
+            site: Some(self.site.clone()),
+            exclude: self.trip.failed.clone(),
+            prefer,
+        }
     }
 
     fn own(&self, mut lease: Lease) -> Hold {
@@ -384,17 +422,6 @@ impl<'a, T: Transport> Journey<'a, T> {
         self.site = site;
         Ok(())
     }
-}
-
-/// Runs a step and says how long it waited; most need no wait, and then no clock.
-async fn timed<F: Future>(step: F) -> (F::Output, Duration) {
-    let mut step = pin!(step);
-    let first = poll_fn(|cx| Poll::Ready(step.as_mut().poll(cx))).await;
-    if let Poll::Ready(output) = first {
-        return (output, Duration::ZERO);
-    }
-    let started = Instant::now();
-    (step.await, started.elapsed())
 }
 
 /// Keeps sums of instants representable.

@@ -49,13 +49,17 @@ impl AsBoxError for BoxError {
 }
 
 /// Sends with the endpoint's client, and nothing else.
-pub(crate) struct Direct;
+pub(crate) struct Wire;
 
-impl Transport for Direct {
+impl Transport for Wire {
     type Error = reqwest::Error;
 
-    async fn send(&self, client: Client, request: Request) -> Result<Response, reqwest::Error> {
-        client.execute(request).await
+    fn send(
+        &self,
+        client: Client,
+        request: Request,
+    ) -> impl Future<Output = Result<Response, reqwest::Error>> + Send {
+        client.execute(request)
     }
 }
 

@@ -150,16 +150,20 @@ impl Budgets {
         }
     }
 
+    /// Whether nobody is queued for the site and a slot is free now.
+    pub(crate) fn would_pass(&self, site: &Site, port: Option<u16>) -> bool {
+        self.is_free() || self.0.find(site, port).is_none_or(|queue| queue.would_pass())
+    }
+
     /// Takes a slot of the site if nobody is queued and one is free now.
     pub(crate) fn try_pass(&self, site: &Site, port: Option<u16>) -> Option<Passage> {
         if self.is_free() {
-            return Some(Turn::unlimited().spend());
+            return Some(Passage::unlimited());
         }
-        let mut turn = match self.0.find(site, port) {
-            Some(queue) => Turn::at(queue.try_join()?),
-            None => Turn::unlimited(),
-        };
-        turn.try_slot().then(|| turn.spend())
+        match self.0.find(site, port) {
+            None => Some(Passage::unlimited()),
+            Some(queue) => queue.try_pass().map(Passage::of),
+        }
     }
 
     /// Goes through a whole turn, for benchmarks.

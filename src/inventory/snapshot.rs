@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use indexmap::IndexMap;
+
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::id::EndpointId;
@@ -15,7 +17,8 @@ use super::warning::{Concern, Warning};
 /// `Debug` shows counts only.
 #[derive(Clone)]
 pub struct Snapshot {
-    endpoints: BTreeMap<EndpointId, Arc<Endpoint>>,
+    /// Sorted by id.
+    endpoints: IndexMap<EndpointId, Arc<Endpoint>>,
     version: Option<u64>,
     warnings: Vec<Warning>,
 }
@@ -41,10 +44,11 @@ impl Snapshot {
         endpoints: impl IntoIterator<Item = Endpoint>,
         version: Option<u64>,
     ) -> Result<Self, Error> {
-        let mut snapshot = Self { endpoints: BTreeMap::new(), version, warnings: Vec::new() };
+        let mut snapshot = Self { endpoints: IndexMap::new(), version, warnings: Vec::new() };
         for endpoint in endpoints {
             snapshot.add(endpoint)?;
         }
+        snapshot.endpoints.sort_unstable_keys();
         match snapshot.is_empty() {
             true => Err(Error::inventory("the inventory has no endpoints")),
             false => Ok(snapshot),
@@ -74,7 +78,7 @@ impl Snapshot {
         version: Option<u64>,
         warnings: Vec<Warning>,
     ) -> Self {
-        Self { endpoints, version, warnings }
+        Self { endpoints: endpoints.into_iter().collect(), version, warnings }
     }
 
     /// Takes over from an older snapshot, whose unchanged endpoints are kept as they are.

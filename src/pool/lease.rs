@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{Pool, Wants};
@@ -23,8 +23,8 @@ pub(crate) struct Lease {
     endpoint: Arc<Endpoint>,
     ttl: Duration,
     site: Option<Site>,
-    trust: Option<Trust>,
-    renewal: Option<JoinHandle<()>>,
+    trusted_until: Option<Instant>,
+    renewal: Option<(Trust, AbortHandle)>,
     outcome: Outcome,
     /// A repeated acquire may still take place, and must not find the token free.
     cancel: bool,
@@ -91,14 +91,14 @@ impl Lease {
             give_back(&pool, &grant, Outcome::Unused, None);
             return Err(grant.endpoint);
         };
-        let trust =
-            grant.term.map(|term| Trust::new(asked + (term.remaining - margin(term.remaining))));
+        let trusted_until =
+            grant.term.map(|term| asked + (term.remaining - margin(term.remaining)));
         Ok(Self {
             grant,
             endpoint,
             ttl: wants.ttl,
             site: wants.site.clone(),
-            trust,
+            trusted_until,
             renewal: None,
             outcome: Outcome::Cancelled,
             cancel: false,
@@ -120,7 +120,10 @@ impl Lease {
 
     /// Until when the lease may be relied on; `None` in a shared pool, which reserves nothing.
     pub(crate) fn trusted_until(&self) -> Option<Instant> {
-        self.trust.as_ref().map(Trust::until)
+        match &self.renewal {
+            Some((trust, _)) => Some(trust.until()),
+            None => self.trusted_until,
+        }
     }
 
     /// Whether at least half of the time that was asked for is left.
@@ -161,18 +164,19 @@ impl Lease {
 
     /// Renews it until it is dropped or lost.
     pub(crate) fn keep_alive(&mut self) {
-        let Some((trust, term)) = self.trust.clone().zip(self.grant.term) else { return };
-        if self.renewal.is_none() {
-            let renewal =
-                Renewal { pool: self.pool.clone(), token: term.token, ttl: self.ttl, trust };
-            self.renewal = Some(tokio::spawn(renewal.run()));
-        }
+        let (Some(until), Some(term), None) = (self.trusted_until, self.grant.term, &self.renewal)
+        else {
+            return;
+        };
+        let (pool, trust) = (self.pool.clone(), Trust::new(until));
+        let renewal = Renewal { pool, token: term.token, ttl: self.ttl, trust: trust.clone() };
+        self.renewal = Some((trust, tokio::spawn(renewal.run()).abort_handle()));
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some((renewal, trust)) = self.renewal.take().zip(self.trust.take()) {
+        if let Some((trust, renewal)) = self.renewal.take() {
             // A renewal under way on another thread is told so.
             trust.end();
             renewal.abort();

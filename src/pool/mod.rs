@@ -205,7 +205,7 @@ impl Pool {
         if !gone.is_empty() {
             self.administer(Order::Remove(gone)).await?;
         }
-        self.administer(Order::Add { members, random: random_number() }).await?;
+        self.administer(Order::Add(members)).await?;
         Ok(())
     }
 
@@ -223,7 +223,7 @@ impl Pool {
     pub async fn hold(&self) -> Result<HeldLease, Error> {
         let Settings { ttl, max_wait, .. } = self.0.settings;
         let wants = Wants { ttl, site: None, exclude: Vec::new(), prefer: None };
-        let mut lease = self.lease(wants, max_wait).await?;
+        let (mut lease, _) = self.lease(wants, max_wait).await?;
         lease.keep_alive();
         Ok(HeldLease::new(lease))
     }

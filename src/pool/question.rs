@@ -1,15 +1,13 @@
 //! Asking the store for a lease, also when its answers get lost.
 
 use std::future::{Future, poll_fn};
-use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
-use std::sync::LazyLock;
 use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::waiting::{End, Later, UNANSWERED, Wants};
+use super::waiting::{Later, UNANSWERED, Wants};
 use super::{Lease, Pool};
 use crate::error::{Error, Kind};
 use crate::secret::Token;
@@ -36,55 +34,56 @@ pub(super) struct Question<'a> {
     open: bool,
     /// A call with this token was not answered, and may still take place.
     stray: bool,
+    patience: Duration,
+    took: Duration,
 }
 
 impl<'a> Question<'a> {
-    pub(super) fn new(pool: &'a Pool) -> Self {
-        Self { pool, token: Token::random(), open: false, stray: false }
+    pub(super) fn new(pool: &'a Pool, patience: Duration) -> Self {
+        let (token, took) = (Token::random(), Duration::ZERO);
+        Self { pool, token, open: false, stray: false, patience, took }
     }
 
-    /// Asks until there is a lease, or a reason to let others ask.
-    pub(super) async fn ask_on(
-        &mut self,
-        wants: &mut Wants,
-        end: &mut End,
-    ) -> Result<Result<Lease, Later>, Error> {
-        let waiting = &self.pool.0.core.waiting;
+    pub(super) fn pool(&self) -> &'a Pool {
+        self.pool
+    }
+
+    /// How long the store may take for its next answer.
+    pub(super) fn patience(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
+    /// How long the store has taken for its answers, if it did not answer at once.
+    pub(super) fn took(&self) -> Duration {
+        self.took
+    }
+
+    /// Asks, and asks on past what is of no use here.
+    pub(super) async fn ask(&mut self, wants: &mut Wants) -> Result<Result<Lease, Later>, Error> {
         loop {
             if self.pool.is_closed() {
                 return Err(self.pool.closed());
             }
-            let seen = waiting.changes();
-            let later = match self.ask(wants, end).await? {
-                Answer::Lease(lease) => {
-                    waiting.note_a_lease();
-                    return Ok(Ok(lease));
-                }
-                Answer::Again => continue,
-                Answer::Later(later) => Later { seen, ..later },
-            };
-            waiting.note(&later);
-            if end.has_come() || later.is_hopeless(wants) {
-                return Err(later.into());
+            let seen = self.pool.0.core.waiting.changes();
+            match self.ask_once(wants).await? {
+                Answer::Lease(lease) => return Ok(Ok(lease)),
+                Answer::Later(later) => return Ok(Err(Later { seen, ..later })),
+                Answer::Again => {}
             }
-            if later.restricted {
-                return Ok(Err(later));
-            }
-            self.pool.look_again(&later, end).await;
         }
     }
 
-    async fn ask(&mut self, wants: &mut Wants, end: &mut End) -> Result<Answer, Error> {
+    async fn ask_once(&mut self, wants: &mut Wants) -> Result<Answer, Error> {
         let shared = &self.pool.0;
         let mut request = AcquireRequest::new(shared.core.name.clone(), self.token, wants.ttl);
         request.expiry_cooldown = shared.settings.expiry_cooldown;
         request.site.clone_from(&wants.site);
         request.exclude.clone_from(&wants.exclude);
         request.prefer.clone_from(&wants.prefer);
-        request.random = LOTS.hash_one(self.token);
+        request.random = shared.core.waiting.lot();
         let asked = Instant::now();
         self.open = true;
-        let reply = self.answer(shared.core.store.acquire(request), asked, end).await;
+        let reply = self.answer(shared.core.store.acquire(request), asked).await;
         self.open = false;
         match reply {
             // The answer is lost: the same token must be asked with again.
@@ -99,18 +98,17 @@ impl<'a> Question<'a> {
     /// The store's answer, waited for no longer than the caller does, but for long enough that
     /// one who would not wait at all can be answered.
     async fn answer(
-        &self,
+        &mut self,
         call: impl Future<Output = Result<AcquireReply, Error>>,
         asked: Instant,
-        end: &mut End,
     ) -> Result<AcquireReply, Error> {
         let mut call = pin!(call);
         // Most stores in memory answer at once, which needs no clock.
         if let Poll::Ready(reply) = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
             return reply;
         }
-        let _asking = self.pool.0.core.waiting.asking(asked);
-        let answer = timeout_at(end.at().max(asked + LEAST_PATIENCE), call).await;
+        let answer = timeout_at(asked + self.patience.max(LEAST_PATIENCE), call).await;
+        self.took += asked.elapsed();
         answer.unwrap_or_else(|_| Err(Error::store_unavailable(UNANSWERED)))
     }
 
@@ -170,6 +168,3 @@ impl Drop for Question<'_> {
         self.give_up();
     }
 }
-
-/// Makes lots of tokens without giving any part of them away.
-static LOTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);

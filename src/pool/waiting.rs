@@ -1,7 +1,7 @@
 //! Waiting for a lease, first in, first out.
 
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, Notify};
@@ -15,13 +15,15 @@ use crate::site::Site;
 
 /// The pool's queue in this process. Whoever holds the turn asks the store; the others wait
 /// behind it in order.
-#[derive(Default)]
 pub(super) struct Waiting {
     turn: Mutex<()>,
     freed: Notify,
     /// Grows when something may have come free, so that nothing between a question and the
     /// waiting for the next one is missed.
     changes: AtomicU64,
+    /// Those who wait, so that nobody overtakes them.
+    queued: AtomicUsize,
+    lots: AtomicU64,
     /// What whoever has the turn knows, for those who give up behind it.
     known: std::sync::Mutex<Known>,
 }
@@ -32,6 +34,28 @@ struct Known {
     why: Option<(Error, Option<Instant>)>,
     /// Since when the store has left a question unanswered.
     unanswered: Option<Instant>,
+}
+
+/// One of those who wait.
+struct Queued<'a>(&'a Waiting);
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.0.queued.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            turn: Mutex::default(),
+            freed: Notify::new(),
+            changes: AtomicU64::new(0),
+            queued: AtomicUsize::new(0),
+            lots: AtomicU64::new(random_number()),
+            known: std::sync::Mutex::default(),
+        }
+    }
 }
 
 impl Waiting {
@@ -71,13 +95,30 @@ impl Waiting {
 
     /// How often something may have come free so far.
     pub(super) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Acquire)
+        self.changes.load(Ordering::SeqCst)
     }
 
     /// Wakes whoever waits for an endpoint here.
     pub(super) fn something_came_free(&self) {
-        self.changes.fetch_add(1, Ordering::AcqRel);
-        self.freed.notify_waiters();
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        // Whoever queues from now on asks after this change.
+        if self.queued.load(Ordering::SeqCst) > 0 {
+            self.freed.notify_waiters();
+        }
+    }
+
+    fn enter(&self) -> Queued<'_> {
+        self.queued.fetch_add(1, Ordering::SeqCst);
+        Queued(self)
+    }
+
+    /// A number for policies that draw lots; it need not be a secret.
+    pub(super) fn lot(&self) -> u64 {
+        // One step of splitmix64, from a start that differs between processes.
+        let mut lot = self.lots.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        lot = (lot ^ (lot >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        lot = (lot ^ (lot >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        lot ^ (lot >> 31)
     }
 
     /// Sleeps until `until`, or until something changed since `seen`.
@@ -138,6 +179,10 @@ impl Later {
         self
     }
 
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.why.kind() == Kind::StoreUnavailable
+    }
+
     /// With some excluded and no other on its way back, waiting is for nothing.
     pub(super) fn is_hopeless(&self, wants: &Wants) -> bool {
         self.after.is_none() && self.why.kind() == Kind::PoolExhausted && !wants.exclude.is_empty()
@@ -156,61 +201,111 @@ impl From<Later> for Error {
 }
 
 impl Pool {
-    /// Waits for a lease, at most so long.
+    /// Waits for a lease, at most so long, and says how long it was.
     ///
     /// # Cancel safety
     /// The place in the queue is given up; a lease that the store granted, or may still grant,
     /// is cancelled in the background.
-    pub(crate) async fn lease(&self, mut wants: Wants, patience: Duration) -> Result<Lease, Error> {
-        let waiting = &self.0.core.waiting;
-        let mut question = Question::new(self);
-        // A lease that comes at once needs no clock.
-        let mut end = End { patience, at: None };
+    pub(crate) async fn lease(
+        &self,
+        wants: Wants,
+        patience: Duration,
+    ) -> Result<(Lease, Duration), Error> {
+        let started = Instant::now();
+        let question = Question::new(self, patience);
+        let (queued, until) = (self.0.core.waiting.enter(), started + patience);
+        let waiter = Waiter { question, wants, started, until, _queued: queued };
+        // Most requests need not wait, and should not carry a waiter's state with them.
+        let lease = Box::pin(waiter.wait()).await?;
+        Ok((lease, started.elapsed()))
+    }
+
+    /// Takes a lease if nobody waits for one and the store grants it at the first question, and
+    /// says how long the store took.
+    ///
+    /// # Cancel safety
+    /// A lease that the store granted, or may still grant, is cancelled in the background.
+    pub(crate) async fn lease_now(
+        &self,
+        mut wants: Wants,
+        patience: Duration,
+    ) -> Result<(Option<Lease>, Duration), Error> {
+        if self.0.core.waiting.queued.load(Ordering::Acquire) > 0 {
+            return Ok((None, Duration::ZERO));
+        }
+        let mut question = Question::new(self, patience);
+        match question.ask(&mut wants).await? {
+            Ok(lease) => Ok((Some(lease), question.took())),
+            Err(later) if later.is_unanswered() && question.took() >= patience => Err(later.into()),
+            Err(_) => Ok((None, question.took())),
+        }
+    }
+}
+
+/// A request in the queue.
+struct Waiter<'a> {
+    question: Question<'a>,
+    wants: Wants,
+    started: Instant,
+    until: Instant,
+    _queued: Queued<'a>,
+}
+
+impl<'a> Waiter<'a> {
+    /// Waits for the turn again and again until there is a lease.
+    async fn wait(mut self) -> Result<Lease, Error> {
+        let pool = self.question.pool();
+        let waiting = &pool.0.core.waiting;
         let mut last = None;
         loop {
-            let turn = match waiting.turn.try_lock() {
-                Ok(turn) => turn,
-                Err(_) => match timeout_at(end.at(), waiting.turn.lock()).await {
-                    Ok(turn) => turn,
-                    Err(_) => {
-                        let reason = || waiting.reason(self, end.at() - patience);
-                        return Err(last.map_or_else(reason, Error::from));
-                    }
-                },
+            let Ok(turn) = timeout_at(self.until, waiting.turn.lock()).await else {
+                let reason = || waiting.reason(pool, self.started);
+                return Err(last.map_or_else(reason, Error::from));
             };
-            let later = match question.ask_on(&mut wants, &mut end).await? {
+            match self.ask_on().await? {
                 Ok(lease) => return Ok(lease),
+                Err(later) => {
+                    // Only this request is not served: the others may ask meanwhile.
+                    drop(turn);
+                    self.look_again(&later).await;
+                    last = Some(later);
+                }
+            }
+        }
+    }
+
+    /// Asks until there is a lease, or a reason to let others ask.
+    async fn ask_on(&mut self) -> Result<Result<Lease, Later>, Error> {
+        loop {
+            let waiting = &self.question.pool().0.core.waiting;
+            self.question.patience(self.until.saturating_duration_since(Instant::now()));
+            let asking = waiting.asking(Instant::now());
+            let answer = self.question.ask(&mut self.wants).await;
+            drop(asking);
+            let later = match answer? {
+                Ok(lease) => {
+                    waiting.note_a_lease();
+                    return Ok(Ok(lease));
+                }
                 Err(later) => later,
             };
-            // Only this request is not served: the others may ask meanwhile.
-            drop(turn);
-            self.look_again(&later, &mut end).await;
-            last = Some(later);
+            waiting.note(&later);
+            if Instant::now() >= self.until || later.is_hopeless(&self.wants) {
+                return Err(later.into());
+            }
+            if later.restricted {
+                return Ok(Err(later));
+            }
+            self.look_again(&later).await;
         }
     }
 
     /// Sleeps until it is worth asking again.
-    pub(super) async fn look_again(&self, later: &Later, end: &mut End) {
-        let longest = self.0.settings.poll_every;
+    async fn look_again(&self, later: &Later) {
+        let pool = &self.question.pool().0;
+        let longest = pool.settings.poll_every;
         let pause = jittered(later.after.map_or(longest, |after| after.min(longest)));
-        let until = end.at().min(Instant::now() + pause);
-        self.0.core.waiting.change(later.seen, until).await;
-    }
-}
-
-/// When the waiting ends, known once there is any.
-pub(super) struct End {
-    patience: Duration,
-    at: Option<Instant>,
-}
-
-impl End {
-    pub(super) fn at(&mut self) -> Instant {
-        *self.at.get_or_insert_with(|| Instant::now() + self.patience)
-    }
-
-    pub(super) fn has_come(&mut self) -> bool {
-        Instant::now() >= self.at()
+        pool.core.waiting.change(later.seen, self.until.min(Instant::now() + pause)).await;
     }
 }
 

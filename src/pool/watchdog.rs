@@ -1,9 +1,9 @@
 //! Ends exchanges whose lease has run out, also those that nobody reads on.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use slab::Slab;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -16,7 +16,7 @@ pub(crate) trait Expire: Send + Sync {
     fn expire(&self);
 }
 
-/// The exchanges under way, by the end of their trust.
+/// The exchanges under way, with the end of their trust.
 #[derive(Default)]
 pub(crate) struct Watchdog {
     watched: Mutex<Watched>,
@@ -25,61 +25,62 @@ pub(crate) struct Watchdog {
 
 #[derive(Default)]
 struct Watched {
-    by_end: BTreeMap<Key, Weak<dyn Expire>>,
-    last_number: u64,
+    exchanges: Slab<Entry>,
     /// When the task looks next by itself.
     next_look: Option<Instant>,
 }
 
-/// A watched exchange's place in the order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key(Instant, u64);
+struct Entry {
+    until: Instant,
+    /// Taken out when it is ended.
+    exchange: Option<Weak<dyn Expire>>,
+}
 
-/// While requests come and go the task looks this often instead of being woken for each.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A watched exchange, until it is forgotten.
+#[derive(Debug)]
+pub(crate) struct Key(usize);
+
+/// After the last exchange one more look, so that the task need not be woken for the next one.
+const LINGER: Duration = Duration::from_secs(1);
 
 impl Watchdog {
-    fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
+    fn watched(&self) -> MutexGuard<'_, Watched> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Watches until `until`, which may be moved later by then.
     pub(crate) fn watch(&self, until: Instant, exchange: Weak<dyn Expire>) -> Key {
         let mut watched = self.watched();
-        watched.last_number += 1;
-        let key = Key(until, watched.last_number);
-        watched.by_end.insert(key, exchange);
         if watched.next_look.is_none_or(|look| until < look) {
             self.sooner.notify_one();
         }
-        key
+        Key(watched.exchanges.insert(Entry { until, exchange: Some(exchange) }))
     }
 
     pub(crate) fn forget(&self, key: Key) {
-        self.watched().by_end.remove(&key);
+        self.watched().exchanges.remove(key.0);
     }
 
-    /// Takes out what is due, and says when to look again; `None` when nothing is left.
+    /// Takes out what is due, and says when the next one is; `None` when nothing is left.
     fn due(&self, now: Instant) -> (Vec<Arc<dyn Expire>>, Option<Instant>) {
         let mut watched = self.watched();
         let mut due = Vec::new();
-        while let Some(entry) = watched.by_end.first_entry() {
-            if entry.key().0 > now {
-                break;
-            }
-            let (key, exchange) = entry.remove_entry();
-            let Some(exchange) = exchange.upgrade() else { continue };
-            match exchange.until() {
-                // A renewal has moved the end.
-                Some(until) if until > now => {
-                    watched.by_end.insert(Key(until, key.1), Arc::downgrade(&exchange));
+        let mut next: Option<Instant> = None;
+        for (_, entry) in &mut watched.exchanges {
+            if entry.until <= now {
+                let exchange = entry.exchange.as_ref().and_then(Weak::upgrade);
+                match exchange.as_ref().and_then(|exchange| exchange.until()) {
+                    // A renewal has moved the end.
+                    Some(until) if until > now => entry.until = until,
+                    until => {
+                        entry.exchange = None;
+                        due.extend(exchange.filter(|_| until.is_some()));
+                        continue;
+                    }
                 }
-                Some(_) => due.push(exchange),
-                None => {}
             }
+            next = Some(next.map_or(entry.until, |next| next.min(entry.until)));
         }
-        let next = watched.by_end.keys().next().map(|key| key.0.min(now + LOOK_EVERY));
-        watched.next_look = next;
         (due, next)
     }
 
@@ -92,8 +93,7 @@ impl Watchdog {
             for exchange in due {
                 exchange.expire();
             }
-            // One more look after the last exchange saves a wake-up when the next one comes.
-            let look = next.or_else(|| (!idle).then(|| now + LOOK_EVERY));
+            let look = next.or_else(|| (!idle).then(|| now + LINGER));
             idle = next.is_none();
             self.rest(look).await;
         }

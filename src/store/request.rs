@@ -405,12 +405,7 @@ pub enum Order {
     /// Sets up a pool. Refused when it exists.
     Init(PoolConfig),
     /// Adds members, and updates the weight of those that are there.
-    Add {
-        /// The members.
-        members: Vec<Member>,
-        /// A number drawn by the client, for the first ranks under [`Policy::Random`].
-        random: u64,
-    },
+    Add(Vec<Member>),
     /// Takes members out; leased ones when their lease ends. Their assignment counts are kept
     /// for a return.
     Remove(Vec<EndpointId>),

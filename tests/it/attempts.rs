@@ -1,5 +1,6 @@
 //! What the endpoint failed at, and the target cannot have seen, is tried again elsewhere.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -184,9 +185,9 @@ async fn a_site_that_answers_407_costs_no_endpoint_that_has_worked() {
 /// A site that refuses one endpoint and serves the next takes none of them out.
 #[tokio::test]
 async fn a_site_cannot_pick_off_endpoints_that_have_worked() {
-    let turn = std::sync::atomic::AtomicUsize::new(0);
+    let turn = AtomicUsize::new(0);
     let web = Web::start(move |asked| {
-        let odd = || turn.fetch_add(1, std::sync::atomic::Ordering::SeqCst) % 2 == 0;
+        let odd = || turn.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
         match asked.url.starts_with("http://bad.test/") && odd() {
             true => text(StatusCode::PROXY_AUTHENTICATION_REQUIRED, "mine"),
             false => text(StatusCode::OK, "hello"),

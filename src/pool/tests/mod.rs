@@ -53,7 +53,7 @@ fn inventory(ids: &[&str]) -> Inventory {
 
 fn members(ids: &[&str]) -> Order {
     let members = ids.iter().map(|name| Member::new(id(name))).collect();
-    Order::Add { members, random: 0 }
+    Order::Add(members)
 }
 
 /// A pool of these endpoints over a wire, and the wire.
@@ -74,7 +74,7 @@ fn without(ids: &[&str]) -> Wants {
 }
 
 async fn lease(pool: &Pool) -> Lease {
-    pool.lease(wants(), seconds(30)).await.unwrap()
+    pool.lease(wants(), seconds(30)).await.unwrap().0
 }
 
 /// Why there was no lease, and after how long.

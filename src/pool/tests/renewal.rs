@@ -8,7 +8,7 @@ async fn kept(
     choose: impl FnOnce(PoolBuilder) -> PoolBuilder,
 ) -> (Pool, Wire, Lease) {
     let (pool, wire) = pool_of(&["a"], choose).await;
-    let mut lease = pool.lease(Wants { ttl, ..wants() }, seconds(1)).await.unwrap();
+    let mut lease = pool.lease(Wants { ttl, ..wants() }, seconds(1)).await.unwrap().0;
     lease.keep_alive();
     (pool, wire, lease)
 }

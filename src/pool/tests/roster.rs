@@ -54,7 +54,7 @@ async fn a_waiter_is_woken_for_an_endpoint_that_a_reload_adds() {
 #[tokio::test(start_paused = true)]
 async fn a_removed_endpoint_ends_its_lease_first() {
     let (pool, page) = embedded(&["a", "b"]).await;
-    let a = pool.lease(without(&["b"]), seconds(1)).await.unwrap();
+    let a = pool.lease(without(&["b"]), seconds(1)).await.unwrap().0;
     page.write(&["b"]);
     for _ in 0..2 {
         pool.reload().await.unwrap();

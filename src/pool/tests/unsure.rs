@@ -47,7 +47,7 @@ async fn a_future_dropped_in_the_middle_of_a_call_leaves_no_lease() {
     sleep(seconds(2)).await;
     assert_eq!(leased(&wire).await, 0, "the late call met a tombstone");
     assert_eq!(pool.counts().cancels, 1);
-    drop(pool.lease(wants(), Duration::ZERO).await.unwrap());
+    drop(pool.lease(wants(), Duration::ZERO).await.unwrap().0);
 }
 
 /// The twin: where cancels get lost, so does the endpoint.
@@ -136,7 +136,45 @@ async fn a_store_that_comes_back_serves_those_who_waited() {
 async fn whoever_would_not_wait_waits_for_the_answer() {
     let (pool, wire) = pool_of(&["a"], |builder| builder).await;
     wire.always(Call::Acquire, Fault::Late(millis(300)));
-    let _lease = pool.lease(wants(), Duration::ZERO).await.unwrap();
+    let _lease = pool.lease(wants(), Duration::ZERO).await.unwrap().0;
     let (error, waited) = refusal(&pool, Duration::ZERO).await;
     assert_eq!((error.kind(), waited), (Kind::PoolExhausted, millis(300)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_question_without_an_answer_is_given_up() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    wire.next(Call::Acquire, &[Fault::Lost]);
+    assert!(pool.lease_now(wants(), TTL).await.unwrap().0.is_none());
+    settle().await;
+    assert_eq!((leased(&wire).await, pool.counts().cancels), (0, 1));
+    wire.next(Call::Acquire, &[Fault::Late(millis(300))]);
+    let (lease, took) = pool.lease_now(wants(), TTL).await.unwrap();
+    assert!(lease.is_some());
+    assert_eq!(took, millis(300));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_question_to_a_store_that_hangs_has_an_end() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    wire.always(Call::Acquire, Fault::Hangs);
+    let started = Instant::now();
+    let Err(error) = pool.lease_now(wants(), seconds(2)).await else { panic!("an answer") };
+    assert_eq!((error.kind(), started.elapsed()), (Kind::StoreUnavailable, seconds(2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_served_at_once_while_somebody_waits() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    let held = lease(&pool).await;
+    let waiter = tokio::spawn({
+        let pool = pool.clone();
+        async move { lease(&pool).await }
+    });
+    settle().await;
+    wire.always(Call::Acquire, Fault::Late(millis(100)));
+    drop(held);
+    settle().await;
+    assert!(pool.lease_now(wants(), TTL).await.unwrap().0.is_none());
+    waiter.await.unwrap();
 }

@@ -13,7 +13,7 @@ impl Crowd {
     async fn join(&self, number: usize) -> tokio::task::JoinHandle<()> {
         let (pool, served) = (self.pool.clone(), self.served.clone());
         let task = tokio::spawn(async move {
-            let lease = pool.lease(wants(), HOUR).await.unwrap();
+            let lease = pool.lease(wants(), HOUR).await.unwrap().0;
             served.lock().unwrap().push(number);
             sleep(millis(10)).await;
             drop(lease);
@@ -60,13 +60,13 @@ async fn a_waiter_that_gives_up_keeps_nobody_waiting() {
 #[tokio::test(start_paused = true)]
 async fn a_waiter_for_whom_nothing_free_will_do_lets_those_behind_it_pass() {
     let (pool, _) = pool_of(&["a", "b"], |builder| builder.poll_every(HOUR)).await;
-    let b = pool.lease(without(&["a"]), seconds(1)).await.unwrap();
+    let b = pool.lease(without(&["a"]), seconds(1)).await.unwrap().0;
     let picky = tokio::spawn({
         let pool = pool.clone();
-        async move { pool.lease(without(&["a"]), seconds(30)).await.unwrap() }
+        async move { pool.lease(without(&["a"]), seconds(30)).await.unwrap().0 }
     });
     settle().await;
-    let a = pool.lease(wants(), Duration::ZERO).await.unwrap();
+    let a = pool.lease(wants(), Duration::ZERO).await.unwrap().0;
     assert_eq!(a.endpoint().id().as_str(), "a");
     assert!(!picky.is_finished());
     drop(b);

@@ -6,7 +6,7 @@ use super::*;
 async fn wakes(pool: &Pool, wake: impl Future<Output = ()>) {
     let waiter = tokio::spawn({
         let pool = pool.clone();
-        async move { drop(pool.lease(wants(), HOUR * 2).await.unwrap()) }
+        async move { drop(pool.lease(wants(), HOUR * 2).await.unwrap().0) }
     });
     settle().await;
     assert!(!waiter.is_finished());
@@ -57,7 +57,7 @@ async fn an_end_of_a_cooldown_does() {
     drop(lease(&pool).await);
     settle().await;
     let started = Instant::now();
-    drop(pool.lease(wants(), HOUR).await.unwrap());
+    drop(pool.lease(wants(), HOUR).await.unwrap().0);
     assert!(started.elapsed() < seconds(9) + millis(10), "an eighth late at most");
 }
 

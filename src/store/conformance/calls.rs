@@ -19,7 +19,7 @@ pub async fn an_unknown_pool_is_not_an_empty_one(fixture: &dyn Fixture) {
     let (store, pool) = (fixture.store(), fixture.pool());
     let token = Token::random();
     let release = Release { claim: Claim::Lease(token), verdict: Verdict::default(), site: None };
-    let order = Order::Add { members: numbered(1), random: 0 };
+    let order = Order::Add(numbered(1));
     let named = || pool.clone();
     let list = ListRequest { pool: named(), after: None, limit: 1 };
     let releases = ReleaseRequest { pool: named(), releases: vec![release] };
@@ -124,7 +124,7 @@ pub async fn a_bad_member_keeps_out_the_whole_order(fixture: &dyn Fixture) {
         (good(), "good is named twice"),
     ] {
         let members = vec![good(), member];
-        scene.refuses(Order::Add { members, random: 0 }, message).await;
+        scene.refuses(Order::Add(members), message).await;
         assert_eq!(scene.status().await.members(), 1);
     }
     let most = bad().with_weight(MAX_WEIGHT).with_assignments(MAX_ASSIGNMENTS);

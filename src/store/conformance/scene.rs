@@ -145,7 +145,7 @@ impl<'a> Scene<'a> {
     }
 
     pub(super) async fn add(&self, members: Vec<Member>) -> usize {
-        self.order(Order::Add { members, random: 0 }).await
+        self.order(Order::Add(members)).await
     }
 
     pub(super) async fn status(&self) -> Status {

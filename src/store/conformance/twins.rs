@@ -209,10 +209,10 @@ impl Twin {
             }
             (Flaw::EarliestShuffled, Order::Init(config)) => config.policy = Policy::Random,
             (Flaw::LeastAssignedByTime, Order::Init(config)) => config.policy = Policy::Earliest,
-            (Flaw::WeightsIgnored, Order::Add { members, .. }) => {
+            (Flaw::WeightsIgnored, Order::Add(members)) => {
                 members.iter_mut().for_each(|member| member.weight = 1);
             }
-            (Flaw::CountsForgotten, Order::Add { members, .. }) => {
+            (Flaw::CountsForgotten, Order::Add(members)) => {
                 let from_zero = |member: &mut Member| {
                     member.assignments.get_or_insert(0);
                 };

@@ -49,7 +49,7 @@ use crate::id::PoolName;
 /// let store = MemoryStore::new();
 /// let pool = PoolName::new("vn")?;
 /// let members = vec![Member::new(EndpointId::new("vn-a01")?)];
-/// for order in [Order::Init(PoolConfig::default()), Order::Add { members, random: 0 }] {
+/// for order in [Order::Init(PoolConfig::default()), Order::Add(members)] {
 ///     store.administer(AdminRequest { pool: pool.clone(), order }).await?;
 /// }
 ///

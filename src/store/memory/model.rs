@@ -204,9 +204,7 @@ impl Model {
     pub(super) fn carry_out(&mut self, order: &Order) -> usize {
         let count = |changed: Vec<bool>| changed.into_iter().filter(|changed| *changed).count();
         match order {
-            Order::Add { members, .. } => {
-                count(members.iter().map(|member| self.add(member)).collect())
-            }
+            Order::Add(members) => count(members.iter().map(|member| self.add(member)).collect()),
             Order::Pause => usize::from(!std::mem::replace(&mut self.paused, true)),
             Order::Resume => usize::from(std::mem::replace(&mut self.paused, false)),
             Order::Remove(ids)

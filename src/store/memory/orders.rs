@@ -13,7 +13,7 @@ impl Pool {
     pub(super) fn carry_out(&mut self, pool: &PoolName, order: Order) -> Result<AdminReply, Error> {
         let now = self.now();
         let changed = match order {
-            Order::Add { members, .. } => {
+            Order::Add(members) => {
                 check::members(&members)?;
                 self.add(&members, now)
             }

@@ -118,7 +118,7 @@ impl Run {
     async fn all(mut self, steps: Vec<Step>) {
         let order = Order::Init(self.model.config.clone());
         self.store.administer(AdminRequest { pool: pool(), order }).await.unwrap();
-        self.order(Order::Add { members: (0..4).map(member).collect(), random: 0 }).await;
+        self.order(Order::Add((0..4).map(member).collect())).await;
         for step in steps {
             self.step(step).await;
             let request = ListRequest { pool: pool(), after: None, limit: 100 };
@@ -226,7 +226,7 @@ impl Run {
             5 => Order::Quarantine(known, QuarantineCode::Administrator),
             6 => Order::Pause,
             7 => Order::Resume,
-            _ => Order::Add { members: members.iter().map(added).take(1).collect(), random: 0 },
+            _ => Order::Add(members.iter().map(added).take(1).collect()),
         })
         .await;
     }

@@ -23,7 +23,7 @@ fn pool() -> PoolName {
 async fn store(ids: &[&str]) -> MemoryStore {
     let store = MemoryStore::new();
     let members = ids.iter().map(|id| Member::new(EndpointId::new(id).unwrap())).collect();
-    for order in [Order::Init(PoolConfig::default()), Order::Add { members, random: 0 }] {
+    for order in [Order::Init(PoolConfig::default()), Order::Add(members)] {
         store.administer(AdminRequest { pool: pool(), order }).await.unwrap();
     }
     store

@@ -24,7 +24,7 @@ fn id(nth: u64) -> EndpointId {
 
 fn members() -> Order {
     let members = (0..ENDPOINTS as u64).map(|nth| Member::new(id(nth))).collect();
-    Order::Add { members, random: 0 }
+    Order::Add(members)
 }
 
 async fn world(taps: &[Tap], seed: u64) -> (Pool, Flaky, ClientWithMiddleware) {

@@ -26,7 +26,7 @@ impl Spy {
         let name = PoolName::new("told").unwrap();
         let members = inventory.snapshot();
         let members = members.iter().map(|endpoint| Member::new(endpoint.id().clone())).collect();
-        for order in [Order::Init(PoolConfig::default()), Order::Add { members, random: 7 }] {
+        for order in [Order::Init(PoolConfig::default()), Order::Add(members)] {
             self.administer(AdminRequest { pool: name.clone(), order }).await.unwrap();
         }
         Pool::builder(name, inventory).store(self.clone())
