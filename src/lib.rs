@@ -36,6 +36,7 @@ mod middleware;
 mod options;
 mod outcome;
 mod pool;
+mod record;
 mod redirect;
 mod replay;
 #[cfg(feature = "retry")]
@@ -65,7 +66,7 @@ pub use redirect::Redirects;
 #[cfg(feature = "retry")]
 pub use retry::LeaseRetryStrategy;
 pub use secret::{Secret, Token};
-pub use service::{BoxFuture, LeaseLayer, LeaseService, Send, Sender};
+pub use service::{LeaseFuture, LeaseLayer, LeaseService, Outgoing, Sender};
 pub use site::Site;
 #[cfg(any(test, feature = "test-util"))]
 pub use store::conformance;

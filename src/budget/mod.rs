@@ -162,7 +162,7 @@ impl Budgets {
         }
         match self.0.find(site, port) {
             None => Some(Passage::unlimited()),
-            Some(queue) => queue.try_pass().map(Passage::of),
+            Some(queue) => queue.try_pass().map(Passage::until),
         }
     }
 

@@ -111,7 +111,7 @@ impl PoolBuilder {
     }
 
     /// Longest pause between two questions to the store while a request waits. Default 250 ms;
-    /// releases in this process and the store's own hint end it sooner.
+    /// releases in this process, and the moment that the store names, end it sooner.
     pub fn poll_every(mut self, pause: Duration) -> Self {
         self.settings.poll_every = pause;
         self
@@ -131,6 +131,9 @@ impl PoolBuilder {
     ///
     /// # Panics
     /// Outside of a tokio runtime, which its background tasks need.
+    ///
+    /// # Cancel safety
+    /// A dropped future leaves no pool; in a store of yours nothing was changed.
     pub async fn build(self) -> Result<Pool, Error> {
         self.check()?;
         let embedded = self.store.is_none();

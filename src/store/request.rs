@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use crate::endpoint::MAX_WEIGHT;
 use crate::id::{EndpointId, Fence, PoolName};
 use crate::secret::Token;
 use crate::site::Site;
@@ -436,9 +437,6 @@ pub struct Member {
     /// while it catches up.
     pub assignments: Option<u64>,
 }
-
-/// Largest weight of a member.
-pub const MAX_WEIGHT: u32 = 1000;
 
 /// Most assignments that a member may start with: up to here a share, (assignments + 1/2) /
 /// weight, is exact enough in a 64-bit float to tell any two unequal ones apart.
