@@ -1,6 +1,7 @@
 //! What all requests of a client share.
 
 use reqwest::{Request, Response};
+use tracing::Instrument as _;
 
 use crate::clients::Clients;
 use crate::error::{Error, Kind};
@@ -28,7 +29,9 @@ impl Engine {
         transport: T,
     ) -> Result<Response, Failure<T::Error>> {
         let (pool, clients) = self.pool(options)?;
-        Journey::new(&self.terms, pool, clients, options, transport, request)?.run().await
+        let mut journey = Journey::new(&self.terms, pool, clients, options, transport, request)?;
+        let span = tracing::debug_span!("request", pool = %pool.name(), site = %journey.site());
+        journey.run().instrument(span).await
     }
 
     /// Builds the clients of all endpoints.

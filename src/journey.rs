@@ -111,6 +111,11 @@ impl<'a, T: Transport> Journey<'a, T> {
         })
     }
 
+    /// The site of the present hop.
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
+    }
+
     pub(crate) async fn run(&mut self) -> Result<Response, Failure<T::Error>> {
         let mut left = Left::default();
         loop {

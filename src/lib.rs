@@ -36,6 +36,7 @@ mod middleware;
 mod options;
 mod outcome;
 mod pool;
+mod random;
 mod record;
 mod redirect;
 mod replay;

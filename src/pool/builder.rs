@@ -9,10 +9,11 @@ use tokio::time::{Instant, sleep_until};
 use super::releaser::Releaser;
 use super::waiting::Waiting;
 use super::watchdog::Watchdog;
-use super::{Core, Pool, Settings, Shared, random_number};
+use super::{Core, Pool, Settings, Shared};
 use crate::error::{Error, Kind};
 use crate::id::PoolName;
 use crate::inventory::Inventory;
+use crate::random;
 use crate::store::{LeaseStore, MemoryStore, Mode, Order, Policy, PoolConfig, ReapRequest};
 use crate::telemetry::Counters;
 use crate::verdict::{DefaultJudge, Judge};
@@ -211,7 +212,7 @@ impl Core {
     async fn reap_now_and_then(self: Arc<Self>) {
         let mut failing = false;
         loop {
-            let jitter = Duration::from_millis(random_number() % 1000);
+            let jitter = Duration::from_millis(random::number() % 1000);
             sleep_until(Instant::now() + REAP_EVERY + jitter).await;
             loop {
                 match self.store.reap(ReapRequest { pool: self.name.clone() }).await {

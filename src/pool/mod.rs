@@ -269,14 +269,6 @@ impl Pool {
 
 const PAGE: usize = 1000;
 
-/// For policies that draw lots; not a secret.
-pub(crate) fn random_number() -> u64 {
-    let mut bytes = [0; 8];
-    // Without randomness the draw is only predictable.
-    let _ = getrandom::fill(&mut bytes);
-    u64::from_le_bytes(bytes)
-}
-
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").field("name", &self.0.core.name).finish_non_exhaustive()
