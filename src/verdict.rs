@@ -44,6 +44,7 @@ impl Verdict {
 
 /// What happens to the count of failures in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Strike {
     /// It stays as it is.
     #[default]
