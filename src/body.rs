@@ -77,20 +77,25 @@ impl Cell {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the exchange, with the lock released before the lease is given back. Returns who
-    /// waits for the body.
-    fn end(&self, outcome: Option<Outcome>, next: State) -> Option<Waker> {
-        match mem::replace(&mut *self.state(), next) {
-            State::Open(open) => {
-                let Open { body, cargo, reader } = open;
-                // The connection closes before the endpoint can be leased again.
-                drop(body);
-                drop(cargo.passage);
-                cargo.hold.finish(outcome.unwrap_or(cargo.outcome));
-                reader
-            }
-            State::Expired | State::Over => None,
+    /// Ends the exchange, with the lock released before the lease is given back.
+    fn end(&self, outcome: Option<Outcome>) {
+        let ended = mem::replace(&mut *self.state(), State::Over);
+        if let State::Open(open) = ended {
+            // Who polls it to its end needs no waking.
+            let _ = open.end(outcome);
         }
+    }
+}
+
+impl Open {
+    /// Gives back what it holds, and returns who waits for the body.
+    fn end(self, outcome: Option<Outcome>) -> Option<Waker> {
+        let Self { body, cargo, reader } = self;
+        // The connection closes before the endpoint can be leased again.
+        drop(body);
+        drop(cargo.passage);
+        cargo.hold.finish(outcome.unwrap_or(cargo.outcome));
+        reader
     }
 }
 
@@ -98,13 +103,19 @@ impl Expire for Cell {
     fn until(&self) -> Option<Instant> {
         match &*self.state() {
             State::Open(open) => open.cargo.hold.trusted_until(),
-            _ => None,
+            State::Expired | State::Over => None,
         }
     }
 
     fn expire(&self) {
-        if let Some(reader) = self.end(Some(Outcome::Expired), State::Expired) {
-            reader.wake();
+        let mut state = self.state();
+        // It may have come to its end, or been renewed, while the watchdog was on its way.
+        let due = matches!(&*state, State::Open(open) if !open.cargo.hold.is_trusted());
+        if due && let State::Open(open) = mem::replace(&mut *state, State::Expired) {
+            drop(state);
+            if let Some(reader) = open.end(Some(Outcome::Expired)) {
+                reader.wake();
+            }
         }
     }
 }
@@ -176,20 +187,20 @@ impl HttpBody for LeasedBody {
             Polled::Pending => Poll::Pending,
             Polled::Frame(frame, last) => {
                 if last {
-                    self.cell.end(None, State::Over);
+                    self.cell.end(None);
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
             Polled::Ended => {
-                self.cell.end(None, State::Over);
+                self.cell.end(None);
                 Poll::Ready(None)
             }
             Polled::Failed(error, outcome) => {
-                self.cell.end(Some(outcome), State::Over);
+                self.cell.end(Some(outcome));
                 Poll::Ready(Some(Err(error)))
             }
             Polled::Expired => {
-                self.cell.end(Some(Outcome::Expired), State::Over);
+                self.cell.end(Some(Outcome::Expired));
                 Poll::Ready(Some(Err(Box::new(expired()))))
             }
         }
@@ -217,10 +228,89 @@ impl Drop for LeasedBody {
         if let Some((watchdog, key)) = self.watched.take() {
             watchdog.forget(key);
         }
-        self.cell.end(Some(Outcome::Cancelled), State::Over);
+        self.cell.end(Some(Outcome::Cancelled));
     }
 }
 
 fn expired() -> Error {
     Error::new(Kind::LeaseExpired, "lease expired before the body was read")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+    use http_body_util::{BodyExt, StreamBody};
+
+    use super::*;
+    use crate::budget::Budgets;
+    use crate::endpoint::{Endpoint, Scheme};
+    use crate::id::{EndpointId, PoolName};
+    use crate::inventory::Inventory;
+    use crate::pool::{Pool, Wants};
+    use crate::site::Site;
+
+    const TTL: Duration = Duration::from_secs(1);
+    const TRUST: Duration = Duration::from_millis(750);
+
+    async fn pool() -> Pool {
+        let endpoint = Endpoint::new(EndpointId::new("a").unwrap(), "http://127.0.0.1:1", None);
+        let inventory = Inventory::from_endpoints([endpoint.unwrap()]).unwrap();
+        Pool::builder(PoolName::new("vn").unwrap(), inventory).build().await.unwrap()
+    }
+
+    async fn hold(pool: &Pool) -> Hold {
+        let wants = Wants { ttl: TTL, site: None, exclude: Vec::new(), prefer: None };
+        Hold::Own(pool.lease(wants, Duration::ZERO).await.unwrap().0)
+    }
+
+    /// A body that never ends and never goes on.
+    async fn silence(pool: &Pool) -> LeasedBody {
+        let silence = futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>();
+        let passage = Budgets::unlimited().try_pass(&Site::parse("a.test").unwrap(), None);
+        let cargo = Cargo {
+            hold: hold(pool).await,
+            passage: passage.unwrap(),
+            route: Route { proxy: Scheme::Http, https_target: false },
+            outcome: Outcome::Success,
+        };
+        LeasedBody::new(Body::wrap(StreamBody::new(silence)), cargo)
+    }
+
+    async fn leased(pool: &Pool) -> usize {
+        pool.status().await.unwrap().leased
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_exchange_ends_when_its_trust_does_and_not_before() {
+        let (pool, started) = (pool().await, Instant::now());
+        let hold = hold(&pool).await;
+        assert!(hold.within_trust(std::future::pending::<()>()).await.is_none());
+        assert_eq!(started.elapsed(), TRUST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_is_told_at_the_end_of_trust() {
+        let (pool, started) = (pool().await, Instant::now());
+        let mut body = silence(&pool).await;
+        let error = body.frame().await.unwrap().unwrap_err();
+        assert_eq!(Error::find(&*error).map(Error::kind), Some(Kind::LeaseExpired));
+        assert!(started.elapsed() - TRUST <= Duration::from_millis(1), "{:?}", started.elapsed());
+        assert_eq!((leased(&pool).await, pool.counts().expirations), (0, 1));
+        assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_reads_ends_then_too() {
+        let pool = pool().await;
+        let mut body = pin!(silence(&pool).await);
+        tokio::time::sleep(TRUST - Duration::from_millis(2)).await;
+        assert_eq!(leased(&pool).await, 1);
+        tokio::time::sleep(Duration::from_millis(4)).await;
+        assert_eq!((leased(&pool).await, pool.counts().expirations), (0, 1));
+        assert!(!body.is_end_stream());
+        assert!(body.frame().now_or_never().unwrap().unwrap().is_err());
+    }
 }

@@ -36,6 +36,8 @@ mod middleware;
 mod options;
 mod outcome;
 mod pool;
+mod random;
+mod record;
 mod redirect;
 #[cfg(feature = "redis")]
 #[cfg_attr(not(test), allow(dead_code, unused_imports))] // the Redis store is what calls it
@@ -68,7 +70,7 @@ pub use redirect::Redirects;
 #[cfg(feature = "retry")]
 pub use retry::LeaseRetryStrategy;
 pub use secret::{Secret, Token};
-pub use service::{BoxFuture, LeaseLayer, LeaseService, Send, Sender};
+pub use service::{LeaseFuture, LeaseLayer, LeaseService, Outgoing, Sender};
 pub use site::Site;
 #[cfg(any(test, feature = "test-util"))]
 pub use store::conformance;
@@ -82,3 +84,8 @@ pub use store::{
 pub use targets::Targets;
 pub use telemetry::Counts;
 pub use verdict::{DefaultJudge, Evidence, Judge, QuarantineCode, Strike, Verdict};
+
+/// The README's code.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -47,10 +47,10 @@ impl Turn {
 
     /// The request goes out now; the next waiter becomes the head.
     pub(crate) fn spend(self) -> Passage {
-        let Some(place) = self.0 else { return Passage { fresh_until: None } };
-        let grace = place.grace();
+        let Some(place) = self.0 else { return Passage::unlimited() };
+        let passage = Passage::until(place.good_until());
         place.spend();
-        Passage { fresh_until: Some(Instant::now() + grace) }
+        passage
     }
 }
 
@@ -62,6 +62,14 @@ pub(crate) struct Passage {
 }
 
 impl Passage {
+    pub(super) fn unlimited() -> Self {
+        Self { fresh_until: None }
+    }
+
+    pub(super) fn until(fresh_until: Instant) -> Self {
+        Self { fresh_until: Some(fresh_until) }
+    }
+
     /// Whether another attempt may still use its slot, if the site has not seen this one.
     ///
     /// Slots of attempts that failed together would else be spent together.

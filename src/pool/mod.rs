@@ -3,6 +3,7 @@
 mod builder;
 mod held;
 mod lease;
+mod question;
 mod releaser;
 mod waiting;
 mod watchdog;
@@ -25,7 +26,8 @@ use crate::error::{Error, Kind};
 use crate::id::{EndpointId, PoolName};
 use crate::inventory::{Inventory, Reloaded};
 use crate::store::{
-    AdminReply, AdminRequest, LeaseStore, ListRequest, Member, MemberState, Order, Status,
+    AdminReply, AdminRequest, LeaseStore, ListRequest, Member, MemberState, Order, StandingOrder,
+    Status,
 };
 use crate::telemetry::{Counters, Counts};
 use crate::verdict::Judge;
@@ -61,6 +63,8 @@ struct Shared {
     releaser: Releaser,
     watchdog: Arc<Watchdog>,
     closed: AtomicBool,
+    /// One reload at a time, so that members never follow an older inventory.
+    reloading: tokio::sync::Mutex<()>,
     tasks: Vec<AbortHandle>,
 }
 
@@ -94,6 +98,11 @@ impl Pool {
         PoolBuilder::new(name, inventory)
     }
 
+    /// Whether both are handles to one pool of this process.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The pool's name.
     pub fn name(&self) -> &PoolName {
         &self.0.core.name
@@ -109,7 +118,7 @@ impl Pool {
         self.0.core.counters.snapshot()
     }
 
-    /// Counts of the pool's states.
+    /// Counts of the pool's states. Changes nothing, dropped or not.
     ///
     /// # Errors
     /// Those of [`LeaseStore::status`].
@@ -117,7 +126,7 @@ impl Pool {
         self.0.core.store.status(&self.0.core.name).await
     }
 
-    /// All members with their states, in order of their ids.
+    /// All members with their states, in order of their ids. Changes nothing, dropped or not.
     ///
     /// # Errors
     /// Those of [`LeaseStore::list`].
@@ -172,6 +181,7 @@ impl Pool {
     /// # Cancel safety
     /// A dropped future may leave members behind the inventory; calling again mends it.
     pub async fn reload(&self) -> Result<Reloaded, Error> {
+        let _turn = self.0.reloading.lock().await;
         let reloaded = self.0.inventory.reload().await?;
         if self.0.embedded {
             self.follow_inventory().await?;
@@ -186,6 +196,8 @@ impl Pool {
             .list()
             .await?
             .into_iter()
+            // One that is on its way out already may be gone by now.
+            .filter(|member| member.order != Some(StandingOrder::Remove))
             .map(|member| member.endpoint)
             .filter(|id| snapshot.get(id).is_none())
             .collect();
@@ -257,16 +269,11 @@ impl Pool {
 
 const PAGE: usize = 1000;
 
-/// For policies that draw lots; not a secret.
-pub(crate) fn random_number() -> u64 {
-    let mut bytes = [0; 8];
-    // Without randomness the draw is only predictable.
-    let _ = getrandom::fill(&mut bytes);
-    u64::from_le_bytes(bytes)
-}
-
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").field("name", &self.0.core.name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

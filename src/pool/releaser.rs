@@ -44,6 +44,18 @@ impl Pending {
     }
 }
 
+/// Jobs that are done when it is dropped.
+struct Done<'a> {
+    pending: &'a Pending,
+    jobs: usize,
+}
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.pending.finish(self.jobs);
+    }
+}
+
 /// The receiving half, before the pool that it works for exists.
 pub(super) struct Worker {
     queue: mpsc::Receiver<Job>,
@@ -61,9 +73,8 @@ impl Releaser {
     pub(super) fn release(&self, core: &Core, release: Release) {
         if core.store.answers_at_once() {
             let request = ReleaseRequest { pool: core.name.clone(), releases: vec![release] };
-            if let Some(reply) = core.store.release(request).now_or_never() {
-                core.released(1, reply);
-            }
+            let late = || Err(Error::store_unavailable("a store that answers at once did not"));
+            core.released(1, core.store.release(request).now_or_never().unwrap_or_else(late));
         } else if !self.enqueue(Job::Release(release)) {
             core.counters.releases_failed.add_one();
             tracing::warn!(pool = %core.name, "release queue is full; the lease's deadline ends it");
@@ -106,26 +117,30 @@ impl Worker {
     pub(super) async fn run(mut self, core: Arc<Core>) {
         let mut jobs = Vec::with_capacity(MAX_BATCH);
         while self.queue.recv_many(&mut jobs, MAX_BATCH).await > 0 {
-            let count = jobs.len();
+            // Also when the store panics, or a shutdown would wait for ever.
+            let _done = Done { pending: &self.pending, jobs: jobs.len() };
             core.give_back(jobs.drain(..)).await;
-            self.pending.finish(count);
         }
     }
 }
 
 impl Core {
     async fn give_back(&self, jobs: impl Iterator<Item = Job>) {
-        let mut releases = Vec::with_capacity(MAX_BATCH);
+        let (mut releases, mut cancels) = (Vec::with_capacity(MAX_BATCH), Vec::new());
         for job in jobs {
             match job {
                 Job::Release(release) => releases.push(release),
-                Job::Cancel(token) => self.cancel(token).await,
+                Job::Cancel(token) => cancels.push(token),
             }
         }
         if !releases.is_empty() {
             let count = releases.len();
             let request = ReleaseRequest { pool: self.name.clone(), releases };
             self.released(count, self.store.release(request).await);
+        }
+        // A token may be in both, and a cancel would take the release's verdict away.
+        for token in cancels {
+            self.cancel(token).await;
         }
     }
 
