@@ -27,12 +27,18 @@ pub enum Kind {
     PoolPaused,
     /// The pool has no state: it was never set up, or its state was lost.
     PoolUninitialised,
+    /// The pool's state was written by another version of this crate, in a layout that is unknown
+    /// here.
+    PoolTooNew,
     /// No pool of this name is known here.
     UnknownPool,
     /// The pool has been shut down in this process.
     PoolClosed,
-    /// The store did not answer, or refused.
+    /// The store did not answer, or cannot serve now.
     StoreUnavailable,
+    /// The store will not serve until somebody changes something: credentials, permissions, its
+    /// version or its settings.
+    StoreRefused,
     /// A call to the store breaks its rules (a ttl over the largest, say).
     InvalidCall,
     /// The wait for the site's budget would be longer than allowed.
@@ -63,9 +69,11 @@ impl Kind {
             Self::PoolExhausted => "pool_exhausted",
             Self::PoolPaused => "pool_paused",
             Self::PoolUninitialised => "pool_uninitialised",
+            Self::PoolTooNew => "pool_too_new",
             Self::UnknownPool => "unknown_pool",
             Self::PoolClosed => "pool_closed",
             Self::StoreUnavailable => "store_unavailable",
+            Self::StoreRefused => "store_refused",
             Self::InvalidCall => "invalid_call",
             Self::BudgetExceeded => "budget_exceeded",
             Self::ProxyUnreachable => "proxy_unreachable",

@@ -37,6 +37,8 @@ mod options;
 mod outcome;
 mod pool;
 mod redirect;
+#[cfg(feature = "redis")]
+mod redis;
 mod replay;
 #[cfg(feature = "retry")]
 mod retry;
@@ -76,6 +78,8 @@ pub use store::{
     ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, StandingOrder, State, Status, Term,
     Violation, violations,
 };
+#[cfg(feature = "redis")]
+pub use store::{RedisStore, RedisStoreBuilder};
 pub use targets::Targets;
 pub use telemetry::Counts;
 pub use verdict::{DefaultJudge, Evidence, Judge, QuarantineCode, Strike, Verdict};

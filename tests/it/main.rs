@@ -11,6 +11,7 @@ mod limits;
 mod local;
 mod never_direct;
 mod redirects;
+mod redis_conformance;
 mod requests;
 mod rig;
 mod secrets;

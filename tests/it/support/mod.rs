@@ -6,6 +6,7 @@ pub(crate) mod fault;
 pub(crate) mod microsocks;
 pub(crate) mod origin;
 pub(crate) mod program;
+pub(crate) mod redis;
 pub(crate) mod squid;
 pub(crate) mod tinyproxy;
 pub(crate) mod tls;
