@@ -8,6 +8,7 @@
 --   tombstoned
 --   uninitialised
 --   too_new schema
+local meta, leases, owners, requests, cancelled = KEYS[1], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local one = token(ARGV[1])
 local till = now + integer(ARGV[2], 0, LONGEST, 'tombstone')
 
@@ -16,24 +17,27 @@ local shut = closed(schema)
 if shut then
   return shut
 end
-check_types()
-local by_share = policy == 'least_assigned'
-sweep_tombstones()
+local move = moves(policy == 'least_assigned')
+move.check_types()
+local sweep = sweeper(move)
+sweep.tombstones()
 
 local record = call('HGET', requests, one)
-local standing = string.match(record or '', '^cancelled:(%d+)$')
-local state, grant = nil, nil
-if not standing then
-  state, grant = recall(one, record, by_share)
+local worth, grant = nil, nil
+if record then
+  worth, grant = sweep.recall(one, record)
 end
--- A longer bar that stands is kept.
-till = text(math.max(till, tonumber(standing or 0)))
-call('HSET', requests, one, 'cancelled:' .. till)
-call('ZADD', cancelled, till, one)
-if state ~= 'lease' then
+if worth == 'tombstone' then
+  -- A longer bar that stands is kept.
+  till = math.max(till, tonumber(string.match(record, '%d+$')))
+end
+call('HSET', requests, one, 'cancelled:' .. text(till))
+call('ZADD', cancelled, text(till), one)
+if worth ~= 'lease' then
   return {'tombstoned'}
 end
-call('ZREM', leases, grant.id)
-call('HDEL', owners, grant.id)
-settle({grant.id}, {call('HGET', orders, grant.id)}, {}, {now}, by_share)
+local id = grant[1]
+call('ZREM', leases, id)
+call('HDEL', owners, id)
+move.settle({id}, {call('HGET', move.orders, id)}, {}, {now})
 return {'released'}

@@ -10,7 +10,7 @@
 local meta, ready, cooling, leases, owners = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local requests, cancelled, parked = KEYS[6], KEYS[7], KEYS[8]
 local members, uses = KEYS[9], KEYS[10]
-local orders, after, limit = ARGV[1], ARGV[2], integer(ARGV[3], 1, MOST_IDS, 'limit')
+local orders, after, limit = ARGV[1], ARGV[2], integer(ARGV[3], 1, 1000, 'limit')
 
 local schema, largest_ttl = unpack(call('HMGET', meta, 'schema', 'largest_ttl'))
 local shut = closed(schema)

@@ -8,18 +8,20 @@
 --   unknown id
 --   uninitialised
 --   too_new schema
-local ids = named(1)
-local bar = barred(ids)
+local meta, parked = KEYS[1], KEYS[8]
+local mode, policy = unpack(call('HMGET', meta, 'mode', 'policy'))
+local move = moves(mode == 'shared' or policy == 'least_assigned')
+local roll = roster(move)
+local ids = roll.named(1)
+local bar = roll.barred(ids)
 if bar then
   return bar
 end
-local mode, policy = unpack(call('HMGET', meta, 'mode', 'policy'))
 local changed, free, since = 0, {}, {}
 for _, id in ipairs(ids) do
-  local place = place_of(id)
-  local order = order_of(id, place)
+  local order = roll.order(id, roll.place(id))
   if order ~= 'remove' then
-    call('HDEL', orders, id)
+    call('HDEL', move.orders, id)
     local freed = call('HDEL', parked, id) == 1
     if freed then
       free[#free + 1], since[#since + 1] = id, text(now + #free)
@@ -27,5 +29,5 @@ for _, id in ipairs(ids) do
     changed = changed + ((order or freed) and 1 or 0)
   end
 end
-make_ready(free, since, mode == 'shared' or policy == 'least_assigned')
+move.ready(free, since)
 return {'changed', text(changed)}

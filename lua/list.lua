@@ -8,7 +8,7 @@
 --   too_new schema
 local meta, cooling, leases, parked = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local members, uses, weights, strikes = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local orders, after, limit = ARGV[1], ARGV[2], integer(ARGV[3], 0, MOST_IDS, 'limit')
+local orders, after, limit = ARGV[1], ARGV[2], integer(ARGV[3], 0, 1000, 'limit')
 
 local shut = closed(call('HGET', meta, 'schema'))
 if shut then

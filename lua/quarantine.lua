@@ -8,20 +8,23 @@
 --   unknown id
 --   uninitialised
 --   too_new schema
+local ready, cooling, parked = KEYS[2], KEYS[3], KEYS[8]
+local move = moves()
+local roll = roster(move)
 local code = ARGV[1]
 if not code or not string.find(code, '^[a-z_]+$') then
   refuse('code')
 end
-local ids = named(2)
-local bar = barred(ids)
+local ids = roll.named(2)
+local bar = roll.barred(ids)
 if bar then
   return bar
 end
 local changed = 0
 for _, id in ipairs(ids) do
-  local place = place_of(id)
+  local place = roll.place(id)
   if place == 'leased' then
-    changed = changed + stand(id, place, 'quarantine:' .. code)
+    changed = changed + roll.stand(id, place, 'quarantine:' .. code)
   elseif place ~= 'quarantined:' .. code then
     call('ZREM', ready, id)
     call('ZREM', cooling, id)

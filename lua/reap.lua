@@ -8,13 +8,16 @@
 --   reaped reclaimed promoted more
 --   uninitialised
 --   too_new schema
+local meta, cooling, leases = KEYS[1], KEYS[3], KEYS[4]
 local schema, mode, policy = unpack(call('HMGET', meta, 'schema', 'mode', 'policy'))
 local shut = closed(schema)
 if shut then
   return shut
 end
-check_types()
-sweep_tombstones()
-local reclaimed, promoted = sweep(mode == 'shared' or policy == 'least_assigned')
-local more = #due(leases, 1) + #due(cooling, 1) > 0
-return {'reaped', text(reclaimed), text(promoted), more and '1' or '0'}
+local move = moves(mode == 'shared' or policy == 'least_assigned')
+move.check_types()
+local sweep = sweeper(move)
+sweep.tombstones()
+local reclaimed, promoted = sweep.pool()
+local left = call('ZCOUNT', leases, '-inf', stamp) + call('ZCOUNT', cooling, '-inf', stamp)
+return {'reaped', text(reclaimed), text(promoted), left > 0 and '1' or '0'}

@@ -8,9 +8,14 @@
 --   ended (released|not_owner)+
 --   uninitialised
 --   too_new schema
-local verdicts, tokens = {}, {}
-for nth = 1, integer(tostring(#ARGV / 5), 1, BATCH, 'releases') do
-  tokens[nth], verdicts[nth] = token(ARGV[5 * nth - 4]), verdict_at(5 * nth - 3)
+local meta, ready, leases, owners, requests = KEYS[1], KEYS[2], KEYS[4], KEYS[5], KEYS[6]
+local asked = integer(tostring(#ARGV / 5), 1, 16, 'releases')
+local tokens, cooldowns, reasons, codes, rests, sites, seen = {}, {}, {}, {}, {}, {}, {}
+sites[0] = 13
+for nth = 1, asked do
+  tokens[nth] = token(ARGV[5 * nth - 4])
+  cooldowns[nth], reasons[nth], codes[nth], rests[nth], sites[nth] =
+    verdict_at(5 * nth - 3, sites[nth - 1])
 end
 
 local schema, policy, last = unpack(call('HMGET', meta, 'schema', 'policy', 'fence'))
@@ -18,49 +23,51 @@ local shut = closed(schema)
 if shut then
   return shut
 end
-local by_share = policy == 'least_assigned'
 local ids, fences = {}, {}
 for nth, record in ipairs(call('HMGET', requests, unpack(tokens))) do
-  local fence, _, _, id = read(record)
+  local fence, id = string.match(record or '', '^(%d+):%d+:%d+:(.+)$')
   ids[nth], fences[nth] = id or '', fence
 end
 local deadlines = call('ZMSCORE', leases, unpack(ids))
-local standing = call('HMGET', orders, unpack(ids))
+local standing = call('HMGET', string.sub(meta, 1, -5) .. 'orders', unpack(ids))
 
-local reply, ended, seen, plain, struck = {'ended'}, {}, {}, true, false
+-- Those that are valid, each as its position, and whether they are just to be made ready.
+local reply, ended, struck, plain = {'ended'}, {}, false, policy ~= 'least_assigned'
 for nth, one in ipairs(tokens) do
-  local verdict = verdicts[nth]
-  local valid = tonumber(deadlines[nth] or 0) > now and not seen[one]
-  if valid then
-    seen[one] = true
-    ended[#ended + 1] = nth
-    struck = struck or verdict.strike ~= 'keep'
-    plain = plain and not by_share and not standing[nth] and not verdict.code
-      and not verdict.site and verdict.cooldown == 0
-  end
+  local valid = deadlines[nth] and tonumber(deadlines[nth]) > now and not seen[one]
   reply[nth + 1] = valid and 'released' or 'not_owner'
+  if valid then
+    seen[one], ended[#ended + 1] = true, nth
+    struck = struck or reasons[nth] ~= 'keep'
+    plain = plain and not standing[nth] and not codes[nth] and cooldowns[nth] + rests[nth] == 0
+  end
 end
 if #ended == 0 then
   return reply
 end
-if plain then
-  check_type(ready, 'zset')
-else
-  check_types()
-end
-
-local gone, owner, order, codes, ready_at = {}, {}, {}, {}, {}
+local owner, gone, order, code, ready_at, free = {}, {}, {}, {}, {}, {}
 for nth, at in ipairs(ended) do
-  gone[nth], owner[nth], order[nth] = tokens[at], ids[at], standing[at]
-  codes[nth], ready_at[nth] = verdicts[at].code, now + verdicts[at].cooldown
+  owner[nth], gone[nth], order[nth], code[nth] = ids[at], tokens[at], standing[at], codes[at]
+  ready_at[nth] = now + cooldowns[at]
+  free[2 * nth - 1], free[2 * nth] = text(now + nth - 1), ids[at]
 end
-local records = struck and call('HMGET', strikes, unpack(owner)) or {}
+local records = struck and call('HMGET', KEYS[12], unpack(owner)) or {}
+local move = not plain and moves(policy == 'least_assigned')
+local _ = move and move.check_types() or call('ZCARD', ready)
+
 -- The one key that may not have been looked at comes first.
 call('HDEL', owners, unpack(owner))
 call('HDEL', requests, unpack(gone))
 call('ZREM', leases, unpack(owner))
 for nth, at in ipairs(ended) do
-  judge(owner[nth], fences[at], verdicts[at], records[nth], last)
+  judge(owner[nth], fences[at], reasons[at], records[nth], last)
+  if rests[at] > 0 then
+    shun(KEYS[sites[at]], owner[nth], rests[at])
+  end
 end
-settle(owner, order, codes, ready_at, by_share)
+if plain then
+  call('ZADD', ready, unpack(free))
+else
+  move.settle(owner, order, code, ready_at)
+end
 return reply

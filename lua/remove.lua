@@ -8,16 +8,19 @@
 --   unknown id
 --   uninitialised
 --   too_new schema
-local ids = named(1)
-local bar = barred(ids)
+local ready, cooling, parked = KEYS[2], KEYS[3], KEYS[8]
+local move = moves()
+local roll = roster(move)
+local ids = roll.named(1)
+local bar = roll.barred(ids)
 if bar then
   return bar
 end
 local changed = 0
 local gone = {}
 for _, id in ipairs(ids) do
-  if place_of(id) == 'leased' then
-    changed = changed + stand(id, 'leased', 'remove')
+  if roll.place(id) == 'leased' then
+    changed = changed + roll.stand(id, 'leased', 'remove')
   else
     gone[#gone + 1] = id
   end
@@ -26,7 +29,7 @@ if #gone > 0 then
   call('ZREM', ready, unpack(gone))
   call('ZREM', cooling, unpack(gone))
   call('HDEL', parked, unpack(gone))
-  call('HDEL', orders, unpack(gone))
-  forget(gone)
+  call('HDEL', move.orders, unpack(gone))
+  move.out(gone)
 end
 return {'changed', text(changed + #gone)}

@@ -1,15 +1,12 @@
--- The end of the failover hold, if one is on. A server that is not the one of the last call may
--- lack grants of before: it grants nothing until the longest of them has run out.
-local function hold(wanted, identity, till, largest_ttl)
-  if wanted ~= 'on' then
-    return nil
+-- Until when nothing is granted after a failover. A server that is not that of the last call may
+-- lack grants of before: the longest of them has run out then.
+local function hold(meta, identity, till, largest_ttl)
+  local info = call('INFO', 'replication')
+  if string.find(info, 'master_replid:' .. identity, 1, true) then
+    return tonumber(till)
   end
-  local here = string.match(call('INFO', 'replication'), 'master_replid:(%x+)') or ''
-  if here ~= identity then
-    check_types()
-    till = now + largest_ttl
-    call('HSET', meta, 'identity', here, 'hold_until', text(till))
-  end
-  till = tonumber(till)
-  return till > now and till or nil
+  moves().check_types()
+  local here = string.match(info, 'master_replid:(%x+)') or ''
+  call('HSET', meta, 'identity', here, 'hold_until', text(now + largest_ttl))
+  return now + largest_ttl
 end

@@ -2,14 +2,13 @@ local call = redis.call
 local floor = math.floor
 
 -- The layout of the keys; another number is another layout.
-local SCHEMA = 1
+local SCHEMA = '1'
 -- 2^52 microseconds, 142 years: added to the time of day it is still a whole number.
 local LONGEST = 4503599627370496
-local BATCH = 16
-local MOST_IDS = 1000
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
+local stamp = string.format('%.0f', now)
 
 local function text(number)
   return string.format('%.0f', number)
@@ -21,9 +20,8 @@ local function refuse(what)
 end
 
 local function integer(argument, least, most, what)
-  local digits = argument and #argument <= 16 and string.match(argument, '^%d+$')
-  local number = digits and tonumber(digits)
-  if not number or number < least or number > most then
+  local number = tonumber(argument)
+  if not number or number < least or number > most or string.find(argument, '%D') then
     refuse(what)
   end
   return number
@@ -37,7 +35,7 @@ local function token(argument)
 end
 
 local function name(argument)
-  if not argument or #argument < 1 or #argument > 64
+  if not argument or argument == '' or #argument > 64
     or string.find(argument, '[^A-Za-z0-9_-]') then
     refuse('id')
   end
@@ -48,13 +46,7 @@ end
 local function closed(schema)
   if not schema then
     return {'uninitialised'}
-  elseif tonumber(schema) ~= SCHEMA then
+  elseif schema ~= SCHEMA then
     return {'too_new', schema}
-  end
-end
-
-local function put(command, key, items)
-  if #items > 0 then
-    call(command, key, unpack(items))
   end
 end

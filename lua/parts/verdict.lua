@@ -1,45 +1,42 @@
--- Position of the last shun key that has been taken.
-local shuns = 13
+-- What else a verdict says: strikes and shuns. A strike after the grant outlives its success.
+local function judge(id, fence, strike, record, last)
+  local strikes = KEYS[12]
+  if strike == 'add' then
+    local count = string.match(record or '0', '^%d+') + 1
+    call('HSET', strikes, id, text(math.min(count, 4294967295)) .. ':' .. last)
+  elseif strike == 'reset' and record
+    and tonumber(string.match(record, '%d+$')) < tonumber(fence) then
+    call('HDEL', strikes, id)
+  end
+end
 
--- The verdict in the arguments from `at` on: cooldown, strike, quarantine code and shun.
-local function verdict_at(at)
-  local strike, code = ARGV[at + 1], ARGV[at + 2]
-  local verdict = {
-    cooldown = integer(ARGV[at], 0, LONGEST, 'cooldown'),
-    strike = strike,
-    code = code ~= '' and code or nil,
-    shun = integer(ARGV[at + 3], 0, LONGEST, 'shun'),
-  }
+-- Lets a pair rest, and forgets some that have rested.
+local function shun(key, id, rest)
+  local till = now + rest
+  for _, over in ipairs(call('ZRANGE', key, '-inf', stamp, 'BYSCORE', 'LIMIT', 0, 64)) do
+    call('ZREM', key, over)
+  end
+  call('ZADD', key, 'GT', text(till), id)
+  -- The key goes with its last pair: it is advice, and no state.
+  local gone = text(math.ceil(till / 1000))
+  call('PEXPIREAT', key, gone, 'NX')
+  call('PEXPIREAT', key, gone, 'GT')
+end
+
+-- The verdict in the arguments from `at` on: cooldown, strike, quarantine code and shun, with the
+-- number of the shun's key after that of the last one.
+local function verdict_at(at, key)
+  local strike, code, rest = ARGV[at + 1], ARGV[at + 2], 0
   if strike ~= 'keep' and strike ~= 'add' and strike ~= 'reset' then
     refuse('strike')
   elseif string.find(code, '[^a-z_]') then
     refuse('quarantine')
   end
-  if verdict.shun > 0 then
-    shuns = shuns + 1
-    verdict.site = KEYS[shuns] or refuse('shun')
+  if ARGV[at + 3] ~= '0' then
+    rest, key = integer(ARGV[at + 3], 0, LONGEST, 'shun'), key + 1
+    if not KEYS[key] then
+      refuse('shun')
+    end
   end
-  return verdict
-end
-
--- Carries out what a verdict on a grant says beside the place. A strike after the grant outlives
--- its success.
-local function judge(id, fence, verdict, record, last)
-  if verdict.strike == 'add' then
-    local count = string.match(record or '0', '^%d+') + 1
-    call('HSET', strikes, id, text(math.min(count, 4294967295)) .. ':' .. last)
-  elseif verdict.strike == 'reset' and record
-    and tonumber(string.match(record, '%d+$')) < tonumber(fence) then
-    call('HDEL', strikes, id)
-  end
-  if verdict.site then
-    local key, till = verdict.site, now + verdict.shun
-    local over = call('ZRANGE', key, '-inf', text(now), 'BYSCORE', 'LIMIT', 0, SWEEP)
-    put('ZREM', key, over)
-    call('ZADD', key, 'GT', text(till), id)
-    -- The key goes with its last pair: it is advice, and no state.
-    local gone = text(math.ceil(till / 1000))
-    call('PEXPIREAT', key, gone, 'NX')
-    call('PEXPIREAT', key, gone, 'GT')
-  end
+  return integer(ARGV[at], 0, LONGEST, 'cooldown'), strike, code ~= '' and code or nil, rest, key
 end

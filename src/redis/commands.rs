@@ -37,20 +37,20 @@ commands! {
     INIT "init" "" ["start"] &["meta"],
         "mode policy largest_ttl_us largest_lifetime_us failover_hold";
     ACQUIRE "acquire" ""
-        ["start" "state" "settle" "sweep" "recall" "pick" "batch" "hold"] STATE,
+        ["start" "moves" "sweep" "choice" "batch" "hold"] STATE,
         "ttl_us cooldown_us random prefer tokens token+ exclude*";
     ASSIGN "assign" ""
-        ["start" "state" "settle" "sweep" "recall" "pick" "batch" "least"] STATE,
+        ["start" "moves" "sweep" "choice" "batch" "least"] STATE,
         "ttl_us random prefer tokens token+ exclude*";
     RENEW "renew" " flags=allow-oom" ["start"] &["meta", "leases", "requests"],
         "token ttl_us";
-    RELEASE "release" " flags=allow-oom" ["start" "state" "settle" "sweep" "verdict"] STATE,
+    RELEASE "release" " flags=allow-oom" ["start" "moves" "verdict"] STATE,
         "(token cooldown_us strike quarantine? shun_us)+";
-    JUDGE "judge" " flags=allow-oom" ["start" "state" "settle" "sweep" "verdict"] STATE,
+    JUDGE "judge" " flags=allow-oom" ["start" "moves" "verdict"] STATE,
         "(id fence cooldown_us strike quarantine? shun_us)+";
-    CANCEL "cancel" " flags=allow-oom" ["start" "state" "settle" "sweep" "recall"] STATE,
+    CANCEL "cancel" " flags=allow-oom" ["start" "moves" "sweep"] STATE,
         "token tombstone_us";
-    REAP "reap" " flags=allow-oom" ["start" "state" "settle" "sweep"] STATE, "";
+    REAP "reap" " flags=allow-oom" ["start" "moves" "sweep"] STATE, "";
     STATUS "status" " flags=no-writes" ["start"]
         &["meta", "ready", "cooling", "leases", "parked"],
         "orders";
@@ -61,11 +61,11 @@ commands! {
         &["meta", "ready", "cooling", "leases", "owners", "requests", "cancelled", "parked",
           "members", "uses"],
         "orders after? limit";
-    ADD "add" "" ["start" "state" "settle"] STATE, "(id weight assignments?)*";
-    REMOVE "remove" "" ["start" "state" "settle" "roster"] STATE, "id*";
-    DISABLE "disable" "" ["start" "state" "roster"] STATE, "order id*";
-    ENABLE "enable" "" ["start" "state" "settle" "roster"] STATE, "id*";
-    QUARANTINE "quarantine" "" ["start" "state" "roster"] STATE, "code id*";
+    ADD "add" "" ["start" "moves"] STATE, "(id weight assignments?)*";
+    REMOVE "remove" "" ["start" "moves" "roster"] STATE, "id*";
+    DISABLE "disable" "" ["start" "moves" "roster"] STATE, "order id*";
+    ENABLE "enable" "" ["start" "moves" "roster"] STATE, "id*";
+    QUARANTINE "quarantine" "" ["start" "moves" "roster"] STATE, "code id*";
     PAUSE "pause" "" ["start"] &["meta"], "orders";
     RESUME "resume" "" ["start"] &["meta"], "orders what";
 }

@@ -24,3 +24,6 @@ pub(crate) use connect::Connection;
 pub(crate) use keys::{Namespace, PoolKeys};
 pub(crate) use reply::Reply;
 pub(crate) use script::Call;
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ mod local;
 mod never_direct;
 mod redirects;
 mod redis_conformance;
+mod redis_cost;
 mod requests;
 mod rig;
 mod secrets;

@@ -69,6 +69,7 @@ fn config() -> impl Strategy<Value = PoolConfig> {
         policy: [Policy::Earliest, Policy::LeastAssigned, Policy::Random, Policy::Earliest][nth],
         largest_ttl: Duration::from_secs(20),
         largest_lifetime: Duration::from_secs(35),
+        ..PoolConfig::default()
     })
 }
 
