@@ -8,6 +8,8 @@ use std::env;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cpu_time::ProcessTime;
@@ -39,30 +41,38 @@ fn main() {
 
 fn requests(criterion: &mut Criterion, proxy: SocketAddr) {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let bare = bare(proxy);
     let (_pool, leased) = runtime.block_on(leased(proxy));
+    // As many clients as there are endpoints, in turn, tell what the spreading alone costs.
+    let spread = (0..ENDPOINTS).map(|_| bare(proxy)).collect();
+    let variants = [("bare", vec![bare(proxy)]), ("spread", spread), ("leased", vec![leased])];
     let mut group = criterion.benchmark_group("client CPU a request");
     for at_once in [1, 64] {
-        group.bench_function(BenchmarkId::new("bare", at_once), |bencher| {
-            bencher.iter_custom(|count| cpu(&runtime, &bare, count, at_once));
-        });
-        group.bench_function(BenchmarkId::new("leased", at_once), |bencher| {
-            bencher.iter_custom(|count| cpu(&runtime, &leased, count, at_once));
-        });
+        for (name, clients) in &variants {
+            group.bench_function(BenchmarkId::new(*name, at_once), |bencher| {
+                bencher.iter_custom(|count| cpu(&runtime, clients, count, at_once));
+            });
+        }
     }
     group.finish();
 }
 
 /// CPU time of this process for so many requests.
-fn cpu(runtime: &Runtime, client: &ClientWithMiddleware, count: u64, at_once: usize) -> Duration {
+fn cpu(
+    runtime: &Runtime,
+    clients: &[ClientWithMiddleware],
+    count: u64,
+    at_once: usize,
+) -> Duration {
+    let next = Arc::new(AtomicUsize::new(0));
     runtime.block_on(async {
         let started = ProcessTime::now();
         let mut tasks = FuturesUnordered::new();
         for nth in 0..at_once as u64 {
-            let client = client.clone();
+            let (clients, next) = (clients.to_vec(), next.clone());
             let share = count / at_once as u64 + u64::from(nth < count % at_once as u64);
             tasks.push(tokio::spawn(async move {
                 for _ in 0..share {
+                    let client = &clients[next.fetch_add(1, Ordering::Relaxed) % clients.len()];
                     let response = client.get(TARGET).send().await.unwrap();
                     assert_eq!(response.bytes().await.unwrap().len(), BODY.len());
                 }

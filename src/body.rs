@@ -224,3 +224,82 @@ impl Drop for LeasedBody {
 fn expired() -> Error {
     Error::new(Kind::LeaseExpired, "lease expired before the body was read")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+    use http_body_util::{BodyExt, StreamBody};
+
+    use super::*;
+    use crate::budget::Budgets;
+    use crate::endpoint::{Endpoint, Scheme};
+    use crate::id::{EndpointId, PoolName};
+    use crate::inventory::Inventory;
+    use crate::pool::{Pool, Wants};
+    use crate::site::Site;
+
+    const TTL: Duration = Duration::from_secs(1);
+    const TRUST: Duration = Duration::from_millis(750);
+
+    async fn pool() -> Pool {
+        let endpoint = Endpoint::new(EndpointId::new("a").unwrap(), "http://127.0.0.1:1", None);
+        let inventory = Inventory::from_endpoints([endpoint.unwrap()]).unwrap();
+        Pool::builder(PoolName::new("vn").unwrap(), inventory).build().await.unwrap()
+    }
+
+    async fn hold(pool: &Pool) -> Hold {
+        let wants = Wants { ttl: TTL, site: None, exclude: Vec::new(), prefer: None };
+        Hold::Own(pool.lease(wants, Duration::ZERO).await.unwrap().0)
+    }
+
+    /// A body that never ends and never goes on.
+    async fn silence(pool: &Pool) -> LeasedBody {
+        let silence = futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>();
+        let passage = Budgets::unlimited().try_pass(&Site::parse("a.test").unwrap(), None);
+        let cargo = Cargo {
+            hold: hold(pool).await,
+            passage: passage.unwrap(),
+            route: Route { proxy: Scheme::Http, https_target: false },
+            outcome: Outcome::Success,
+        };
+        LeasedBody::new(Body::wrap(StreamBody::new(silence)), cargo)
+    }
+
+    async fn leased(pool: &Pool) -> usize {
+        pool.status().await.unwrap().leased
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_exchange_ends_when_its_trust_does_and_not_before() {
+        let (pool, started) = (pool().await, Instant::now());
+        let hold = hold(&pool).await;
+        assert!(hold.within_trust(std::future::pending::<()>()).await.is_none());
+        assert_eq!(started.elapsed(), TRUST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_is_told_at_the_end_of_trust() {
+        let (pool, started) = (pool().await, Instant::now());
+        let mut body = silence(&pool).await;
+        let error = body.frame().await.unwrap().unwrap_err();
+        assert_eq!(Error::find(&*error).map(Error::kind), Some(Kind::LeaseExpired));
+        assert!(started.elapsed() - TRUST <= Duration::from_millis(1), "{:?}", started.elapsed());
+        assert_eq!((leased(&pool).await, pool.counts().expirations), (0, 1));
+        assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_reads_ends_then_too() {
+        let pool = pool().await;
+        let mut body = pin!(silence(&pool).await);
+        tokio::time::sleep(TRUST - Duration::from_millis(2)).await;
+        assert_eq!(leased(&pool).await, 1);
+        tokio::time::sleep(Duration::from_millis(4)).await;
+        assert_eq!((leased(&pool).await, pool.counts().expirations), (0, 1));
+        assert!(!body.is_end_stream());
+        assert!(body.frame().now_or_never().unwrap().unwrap().is_err());
+    }
+}

@@ -21,7 +21,7 @@ impl Hold {
     pub(crate) fn endpoint(&self) -> Arc<Endpoint> {
         match self {
             Self::Own(lease) => lease.endpoint().clone(),
-            Self::Lent(held) => held.resolved().clone(),
+            Self::Lent(held) => held.resolved(),
         }
     }
 

@@ -8,7 +8,7 @@ use reqwest::{Request, Response};
 use tokio::time::{Instant, timeout};
 
 use crate::body::{self, Cargo};
-use crate::budget::{Budgets, Passage, Turn};
+use crate::budget::{Budgets, Passage};
 use crate::classify::{self, Route};
 use crate::clients::{Clients, EndpointClient};
 use crate::error::{Error, Kind};
@@ -17,7 +17,7 @@ use crate::id::EndpointId;
 use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
 use crate::outcome::Outcome;
-use crate::pool::{Pool, Wants};
+use crate::pool::{Lease, Pool, Wants};
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
 use crate::replay::Replay;
 use crate::site::Site;
@@ -130,7 +130,7 @@ impl<'a, T: Transport> Journey<'a, T> {
     async fn admit(&mut self, left: Left) -> Result<Ticket, Error> {
         let mut prefer = None;
         if let Some(passage) = left.passage {
-            let (hold, _) = self.lease(None).await?;
+            let hold = self.lease(None).await?;
             if passage.is_fresh() {
                 return Ok(Ticket { hold, passage });
             }
@@ -149,27 +149,48 @@ impl<'a, T: Transport> Journey<'a, T> {
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
         }
-        let mut turn = match self.terms.budgets.try_turn(&self.site, self.port()) {
-            Some(turn) => turn,
-            // Most requests need not wait, and should not carry a waiter's state with them.
-            None => Box::pin(self.wait_for_turn()).await?,
+        if let Some(ticket) = self.admit_now(prefer.clone()).await? {
+            return Ok(ticket);
+        }
+        self.suspects.let_go();
+        // Most requests need not wait, and should not carry a waiter's state with them.
+        Box::pin(self.wait(prefer)).await
+    }
+
+    /// Takes lease and slot together if neither needs a wait.
+    async fn admit_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Ticket>, Error> {
+        if !self.terms.budgets.would_pass(&self.site, self.port()) {
+            return Ok(None);
+        }
+        let hold = match &self.options.held {
+            Some(held) => Hold::Lent(held.clone()),
+            None => match self.lease_now(prefer).await? {
+                Some(hold) => hold,
+                None => return Ok(None),
+            },
         };
-        loop {
-            let (hold, waited) = self.lease(prefer.clone()).await?;
-            // A slot that went stale meanwhile is charged anew, which needs no wait.
-            if waited.is_zero() || turn.try_slot() {
-                return Ok(Ticket { hold, passage: turn.spend() });
+        match self.terms.budgets.try_pass(&self.site, self.port()) {
+            Some(passage) => Ok(Some(Ticket { hold, passage })),
+            None => {
+                hold.finish(Outcome::Unused);
+                Ok(None)
             }
-            hold.finish(Outcome::Unused);
-            Box::pin(self.budgeted(turn.slot())).await?;
         }
     }
 
-    async fn wait_for_turn(&mut self) -> Result<Turn, Error> {
+    /// Waits for the site's budget, then for a lease.
+    async fn wait(&mut self, prefer: Option<EndpointId>) -> Result<Ticket, Error> {
         let (terms, site, port) = (self.terms, self.site.clone(), self.port());
         let mut turn = self.budgeted(terms.budgets.turn(&site, port, self.patience())).await?;
-        self.budgeted(turn.slot()).await?;
-        Ok(turn)
+        loop {
+            self.budgeted(turn.slot()).await?;
+            let hold = self.lease(prefer.clone()).await?;
+            // A slot that went stale meanwhile is charged anew, which needs no wait.
+            if turn.try_slot() {
+                return Ok(Ticket { hold, passage: turn.spend() });
+            }
+            hold.finish(Outcome::Unused);
+        }
     }
 
     /// Waits for a step of the budget, and counts the time.
@@ -189,25 +210,47 @@ impl<'a, T: Transport> Journey<'a, T> {
     }
 
     /// Waits for a lease, and counts the time.
-    async fn lease(&mut self, prefer: Option<EndpointId>) -> Result<(Hold, Duration), Error> {
+    async fn lease(&mut self, prefer: Option<EndpointId>) -> Result<Hold, Error> {
         if let Some(held) = &self.options.held {
-            return Ok((Hold::Lent(held.clone()), Duration::ZERO));
+            return Ok(Hold::Lent(held.clone()));
         }
-        let settings = self.pool.settings();
-        let wants = Wants {
-            ttl: self.options.ttl.unwrap_or(settings.ttl),
+        if !self.suspects.is_empty() {
+            if let Some(hold) = self.lease_now(prefer.clone()).await? {
+                return Ok(hold);
+            }
+            // Requests could wait for each other's suspects.
+            self.suspects.let_go();
+        }
+        let leased = self.pool.lease(self.wants(prefer), self.patience()).await;
+        let (lease, waited) = leased.map_err(|error| self.or_timed_out(error))?;
+        self.trip.lease_wait += waited;
+        self.patience = self.patience.saturating_sub(waited);
+        Ok(self.own(lease))
+    }
+
+    /// Takes a lease if that needs no wait but for the store's answer.
+    async fn lease_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
+        let leased = self.pool.lease_now(self.wants(prefer), self.patience()).await;
+        let (lease, took) = leased.map_err(|error| self.or_timed_out(error))?;
+        self.trip.lease_wait += took;
+        self.patience = self.patience.saturating_sub(took);
+        Ok(lease.map(|lease| self.own(lease)))
+    }
+
+    fn wants(&self, prefer: Option<EndpointId>) -> Wants {
+        Wants {
+            ttl: self.options.ttl.unwrap_or(self.pool.settings().ttl),
             site: Some(self.site.clone()),
             exclude: self.trip.failed.clone(),
             prefer,
-        };
-        let leased = self.pool.lease(wants, self.patience()).await;
-        let (mut lease, waited) = leased.map_err(|error| self.or_timed_out(error))?;
-        self.trip.lease_wait += waited;
-        self.patience = self.patience.saturating_sub(waited);
-        if self.options.renew.unwrap_or(settings.renew) {
+        }
+    }
+
+    fn own(&self, mut lease: Lease) -> Hold {
+        if self.options.renew.unwrap_or(self.pool.settings().renew) {
             lease.keep_alive();
         }
-        Ok((Hold::Own(lease), waited))
+        Hold::Own(lease)
     }
 
     fn port(&self) -> Option<u16> {

@@ -55,6 +55,17 @@ impl Suspects {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Gives the leases back in doubt, for what comes next may take long.
+    pub(crate) fn let_go(&mut self) {
+        for (hold, _) in self.0.drain(..) {
+            hold.finish(Outcome::CredentialsDoubted);
+        }
+    }
+
     /// The site has given another endpoint another answer, so it was the endpoints that refused.
     /// For one whose credentials have worked before, that is not enough: a site can answer as it
     /// likes.
@@ -89,9 +100,7 @@ impl Suspects {
 
 impl Drop for Suspects {
     fn drop(&mut self) {
-        for (hold, _) in self.0.drain(..) {
-            hold.finish(Outcome::CredentialsDoubted);
-        }
+        self.let_go();
     }
 }
 

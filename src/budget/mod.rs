@@ -150,21 +150,20 @@ impl Budgets {
         }
     }
 
-    /// A turn with its slot, if nobody is queued and one is free now.
-    pub(crate) fn try_turn(&self, site: &Site, port: Option<u16>) -> Option<Turn> {
-        if self.is_free() {
-            return Some(Turn::unlimited());
-        }
-        let mut turn = match self.0.find(site, port) {
-            Some(queue) => Turn::at(queue.try_join()?),
-            None => Turn::unlimited(),
-        };
-        turn.try_slot().then_some(turn)
+    /// Whether nobody is queued for the site and a slot is free now.
+    pub(crate) fn would_pass(&self, site: &Site, port: Option<u16>) -> bool {
+        self.is_free() || self.0.find(site, port).is_none_or(|queue| queue.would_pass())
     }
 
     /// Takes a slot of the site if nobody is queued and one is free now.
     pub(crate) fn try_pass(&self, site: &Site, port: Option<u16>) -> Option<Passage> {
-        self.try_turn(site, port).map(Turn::spend)
+        if self.is_free() {
+            return Some(Passage::unlimited());
+        }
+        match self.0.find(site, port) {
+            None => Some(Passage::unlimited()),
+            Some(queue) => queue.try_pass().map(Passage::of),
+        }
     }
 
     /// Goes through a whole turn, for benchmarks.

@@ -58,12 +58,45 @@ impl Queue {
         Ok(place)
     }
 
-    /// Becomes the head if nobody is queued.
-    pub(super) fn try_join(self: Arc<Self>) -> Option<Place> {
+    /// Whether nobody is queued and a slot is due now.
+    pub(super) fn would_pass(&self) -> bool {
         let now = self.now();
-        self.enter(now, Duration::MAX).ok()?;
-        let mut place = Place::new(self, now);
-        place.try_lead().then_some(place)
+        let state = self.state();
+        state.waiting == 0 && state.schedule.forecast(now, 0) <= now
+    }
+
+    /// Uses up a slot if nobody is queued and one is due now; tells how long the slot is good.
+    ///
+    /// Nobody is the head meanwhile, for who enters has to take the same lock.
+    pub(super) fn try_pass(&self) -> Option<Duration> {
+        let now = self.now();
+        let mut state = self.state();
+        if state.waiting > 0 || !self.has_slot(&mut state.schedule, now, now) {
+            return None;
+        }
+        state.schedule.spend(|| now);
+        Some(state.schedule.grace())
+    }
+
+    /// Whether a slot is kept or taken that is due now.
+    fn has_slot(&self, schedule: &mut Schedule, joined: At, now: At) -> bool {
+        self.known_slot(schedule, joined, now).is_ok_and(|slot| slot <= now)
+    }
+
+    /// The slot that is kept, or one that is due already; else from when to reserve.
+    fn known_slot(&self, schedule: &mut Schedule, joined: At, now: At) -> Result<At, At> {
+        if let Some(kept) = schedule.kept(now) {
+            return Ok(kept);
+        }
+        let from = schedule.from(joined, now);
+        if from > now || !schedule.is_due(now) {
+            return Err(from);
+        }
+        let slot = match &self.limiter {
+            Some(limiter) => limiter.try_reserve(from, now).ok_or(from)?,
+            None => from,
+        };
+        Ok(schedule.reserved(slot))
     }
 
     /// Counts a newcomer in, unless it would wait too long by the rate, the queue and the last
@@ -155,7 +188,8 @@ impl Place {
     /// Takes over the kept slot or reserves the next one, and sleeps to it.
     pub(super) async fn slot(&mut self) -> Result<(), Error> {
         let now = self.queue.now();
-        match self.known_slot(now) {
+        let known = self.queue.known_slot(&mut self.queue.state().schedule, self.joined, now);
+        match known {
             Ok(slot) if slot <= now => Ok(()),
             slot => Box::pin(self.wait_for(slot, now)).await,
         }
@@ -176,23 +210,6 @@ impl Place {
         Ok(())
     }
 
-    /// The slot that is kept, or one that is due already; else from when to reserve.
-    fn known_slot(&self, now: At) -> Result<At, At> {
-        let schedule = &mut self.queue.state().schedule;
-        if let Some(kept) = schedule.kept(now) {
-            return Ok(kept);
-        }
-        let from = schedule.from(self.joined, now);
-        if from > now || !schedule.is_due(now) {
-            return Err(from);
-        }
-        let slot = match &self.queue.limiter {
-            Some(limiter) => limiter.try_reserve(from, now).ok_or(from)?,
-            None => from,
-        };
-        Ok(schedule.reserved(slot))
-    }
-
     async fn reserve(&self, from: At) -> Result<At, Error> {
         let slot = match &self.queue.limiter {
             Some(limiter) => limiter.reserve(from).await?,
@@ -204,7 +221,7 @@ impl Place {
     /// Takes a slot only if one is due now.
     pub(super) fn try_slot(&mut self) -> bool {
         let now = self.queue.now();
-        self.known_slot(now).is_ok_and(|slot| slot <= now)
+        self.queue.has_slot(&mut self.queue.state().schedule, self.joined, now)
     }
 
     pub(super) fn grace(&self) -> Duration {

@@ -1,5 +1,7 @@
 //! What a request holds between asking for a site's budget and going out.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use super::queue::Place;
@@ -47,10 +49,10 @@ impl Turn {
 
     /// The request goes out now; the next waiter becomes the head.
     pub(crate) fn spend(self) -> Passage {
-        let Some(place) = self.0 else { return Passage { fresh_until: None } };
-        let grace = place.grace();
+        let Some(place) = self.0 else { return Passage::unlimited() };
+        let passage = Passage::of(place.grace());
         place.spend();
-        Passage { fresh_until: Some(Instant::now() + grace) }
+        passage
     }
 }
 
@@ -62,6 +64,14 @@ pub(crate) struct Passage {
 }
 
 impl Passage {
+    pub(super) fn unlimited() -> Self {
+        Self { fresh_until: None }
+    }
+
+    pub(super) fn of(grace: Duration) -> Self {
+        Self { fresh_until: Some(Instant::now() + grace) }
+    }
+
     /// Whether another attempt may still use its slot, if the site has not seen this one.
     ///
     /// Slots of attempts that failed together would else be spent together.

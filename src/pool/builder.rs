@@ -158,6 +158,7 @@ impl PoolBuilder {
             releaser,
             watchdog,
             closed: AtomicBool::new(false),
+            reloading: tokio::sync::Mutex::default(),
             tasks,
         }));
         if embedded {

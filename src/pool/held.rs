@@ -53,8 +53,9 @@ impl HeldLease {
         &self.0.pool
     }
 
-    pub(crate) fn resolved(&self) -> &Arc<Endpoint> {
-        &self.0.endpoint
+    /// The endpoint as the inventory has it now, or had it last.
+    pub(crate) fn resolved(&self) -> Arc<Endpoint> {
+        self.0.pool.endpoint(self.endpoint()).unwrap_or_else(|| self.0.endpoint.clone())
     }
 
     pub(crate) fn lease(&self) -> std::sync::MutexGuard<'_, Lease> {

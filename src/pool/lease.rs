@@ -1,14 +1,14 @@
 //! One lease: whoever drops it gives it back.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{Pool, Wants};
 use crate::endpoint::Endpoint;
-use crate::error::Kind;
+use crate::error::{Error, Kind};
 use crate::id::{EndpointId, Fence};
 use crate::outcome::Outcome;
 use crate::secret::Token;
@@ -26,24 +26,44 @@ pub(crate) struct Lease {
     trusted_until: Option<Instant>,
     renewal: Option<(Trust, AbortHandle)>,
     outcome: Outcome,
+    /// A repeated acquire may still take place, and must not find the token free.
+    cancel: bool,
 }
 
 /// The moment until which the holder may rely on its lease, moved by renewals.
 #[derive(Clone)]
-pub(crate) struct Trust(Arc<Mutex<Instant>>);
+struct Trust(Arc<Mutex<Span>>);
+
+struct Span {
+    until: Instant,
+    over: bool,
+}
 
 impl Trust {
     fn new(until: Instant) -> Self {
-        Self(Arc::new(Mutex::new(until)))
+        Self(Arc::new(Mutex::new(Span { until, over: false })))
     }
 
-    pub(crate) fn until(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn span(&self) -> MutexGuard<'_, Span> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn until(&self) -> Instant {
+        self.span().until
     }
 
     fn extend(&self, until: Instant) {
-        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *current = until.max(*current);
+        let mut span = self.span();
+        if !span.over {
+            span.until = until.max(span.until);
+        }
+    }
+
+    /// Ends it now and for good; says whether that was news.
+    fn end(&self) -> bool {
+        let mut span = self.span();
+        span.until = span.until.min(Instant::now());
+        !std::mem::replace(&mut span.over, true)
     }
 }
 
@@ -81,6 +101,7 @@ impl Lease {
             trusted_until,
             renewal: None,
             outcome: Outcome::Cancelled,
+            cancel: false,
             pool,
         })
     }
@@ -131,6 +152,11 @@ impl Lease {
         }
     }
 
+    /// Has its token cancelled once it has been given back.
+    pub(super) fn cancel_at_the_end(&mut self) {
+        self.cancel = true;
+    }
+
     /// Gives it back with this outcome.
     pub(crate) fn finish(mut self, outcome: Outcome) {
         self.note(outcome);
@@ -150,13 +176,18 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some((_, renewal)) = self.renewal.take() {
+        if let Some((trust, renewal)) = self.renewal.take() {
+            // A renewal under way on another thread is told so.
+            trust.end();
             renewal.abort();
         }
         if self.outcome == Outcome::Expired {
             self.pool.0.core.counters.expirations.add_one();
         }
         give_back(&self.pool, &self.grant, self.outcome, self.site.take());
+        if let (true, Some(term)) = (self.cancel, self.grant.term) {
+            self.pool.0.releaser.cancel(&self.pool.0.core, term.token);
+        }
     }
 }
 
@@ -198,51 +229,48 @@ struct Renewal {
     trust: Trust,
 }
 
-/// After a failed renewal the next one follows this soon.
+/// After a failed renewal the next one follows this soon, sooner when the ttl is short.
 const RETRY_RENEWAL: Duration = Duration::from_millis(500);
 
 impl Renewal {
     /// Renews at half of the trusted time. One failure is not the end: it is tried again until
     /// the trust runs out, and only `not_owner` is final.
     async fn run(self) {
+        let retry = RETRY_RENEWAL.min(self.ttl / 16);
         let mut next = halfway(self.trust.until());
         loop {
             sleep_until(next).await;
-            let asked = Instant::now();
-            if asked >= self.trust.until() {
+            let (asked, until) = (Instant::now(), self.trust.until());
+            if asked >= until {
                 return self.lost("its trusted time ran out");
             }
-            match self.renew().await {
-                Ok(RenewReply::Renewed(remaining)) => {
+            // One that hangs leaves time for another.
+            match timeout_at(halfway(until).max(asked + retry), self.renew()).await {
+                Ok(Ok(RenewReply::Renewed(remaining))) => {
                     self.trust.extend(asked + (remaining - margin(remaining)));
                     // At its largest lifetime a lease is not extended any more.
-                    next = halfway(self.trust.until()).max(asked + RETRY_RENEWAL);
+                    next = halfway(self.trust.until()).max(asked + retry);
                 }
-                Ok(RenewReply::NotOwner) => return self.lost("it is no longer held"),
-                Err(error) if error.kind() == Kind::StoreUnavailable => {
-                    next = asked + RETRY_RENEWAL;
+                Ok(Ok(RenewReply::NotOwner)) => return self.lost("it is no longer held"),
+                Ok(Err(error)) if error.kind() != Kind::StoreUnavailable => {
+                    return self.lost("the store refused");
                 }
-                Err(_) => return self.lost("the store refused"),
+                Ok(Err(_)) | Err(_) => next = asked + retry,
             }
         }
     }
 
-    async fn renew(&self) -> Result<RenewReply, crate::error::Error> {
-        let shared = &self.pool.0;
-        shared
-            .core
-            .store
-            .renew(RenewRequest {
-                pool: shared.core.name.clone(),
-                token: self.token,
-                ttl: self.ttl,
-            })
-            .await
+    async fn renew(&self) -> Result<RenewReply, Error> {
+        let core = &self.pool.0.core;
+        let request = RenewRequest { pool: core.name.clone(), token: self.token, ttl: self.ttl };
+        core.store.renew(request).await
     }
 
     fn lost(&self, why: &'static str) {
-        self.pool.0.core.counters.renewals_failed.add_one();
-        tracing::warn!(pool = %self.pool.0.core.name, why, "lease was not renewed");
+        if self.trust.end() {
+            self.pool.0.core.counters.renewals_failed.add_one();
+            tracing::warn!(pool = %self.pool.0.core.name, why, "lease was not renewed");
+        }
     }
 }
 
@@ -263,12 +291,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn trust_is_only_ever_extended() {
+    async fn trust_is_only_ever_extended_until_it_is_over() {
         let now = Instant::now();
         let trust = Trust::new(now + Duration::from_secs(5));
         trust.extend(now + Duration::from_secs(1));
         assert_eq!(trust.until(), now + Duration::from_secs(5));
         trust.extend(now + Duration::from_secs(9));
         assert_eq!(trust.until(), now + Duration::from_secs(9));
+        assert!(trust.end() && !trust.end());
+        trust.extend(now + Duration::from_secs(20));
+        assert_eq!(trust.until(), now);
     }
 }

@@ -3,6 +3,7 @@
 mod builder;
 mod held;
 mod lease;
+mod question;
 mod releaser;
 mod waiting;
 mod watchdog;
@@ -25,7 +26,8 @@ use crate::error::{Error, Kind};
 use crate::id::{EndpointId, PoolName};
 use crate::inventory::{Inventory, Reloaded};
 use crate::store::{
-    AdminReply, AdminRequest, LeaseStore, ListRequest, Member, MemberState, Order, Status,
+    AdminReply, AdminRequest, LeaseStore, ListRequest, Member, MemberState, Order, StandingOrder,
+    Status,
 };
 use crate::telemetry::{Counters, Counts};
 use crate::verdict::Judge;
@@ -61,6 +63,8 @@ struct Shared {
     releaser: Releaser,
     watchdog: Arc<Watchdog>,
     closed: AtomicBool,
+    /// One reload at a time, so that members never follow an older inventory.
+    reloading: tokio::sync::Mutex<()>,
     tasks: Vec<AbortHandle>,
 }
 
@@ -172,6 +176,7 @@ impl Pool {
     /// # Cancel safety
     /// A dropped future may leave members behind the inventory; calling again mends it.
     pub async fn reload(&self) -> Result<Reloaded, Error> {
+        let _turn = self.0.reloading.lock().await;
         let reloaded = self.0.inventory.reload().await?;
         if self.0.embedded {
             self.follow_inventory().await?;
@@ -186,6 +191,8 @@ impl Pool {
             .list()
             .await?
             .into_iter()
+            // One that is on its way out already may be gone by now.
+            .filter(|member| member.order != Some(StandingOrder::Remove))
             .map(|member| member.endpoint)
             .filter(|id| snapshot.get(id).is_none())
             .collect();
@@ -270,3 +277,6 @@ impl fmt::Debug for Pool {
         f.debug_struct("Pool").field("name", &self.0.core.name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,9 +61,8 @@ impl Releaser {
     pub(super) fn release(&self, core: &Core, release: Release) {
         if core.store.answers_at_once() {
             let request = ReleaseRequest { pool: core.name.clone(), releases: vec![release] };
-            if let Some(reply) = core.store.release(request).now_or_never() {
-                core.released(1, reply);
-            }
+            let late = || Err(Error::store_unavailable("a store that answers at once did not"));
+            core.released(1, core.store.release(request).now_or_never().unwrap_or_else(late));
         } else if !self.enqueue(Job::Release(release)) {
             core.counters.releases_failed.add_one();
             tracing::warn!(pool = %core.name, "release queue is full; the lease's deadline ends it");
@@ -115,17 +114,21 @@ impl Worker {
 
 impl Core {
     async fn give_back(&self, jobs: impl Iterator<Item = Job>) {
-        let mut releases = Vec::with_capacity(MAX_BATCH);
+        let (mut releases, mut cancels) = (Vec::with_capacity(MAX_BATCH), Vec::new());
         for job in jobs {
             match job {
                 Job::Release(release) => releases.push(release),
-                Job::Cancel(token) => self.cancel(token).await,
+                Job::Cancel(token) => cancels.push(token),
             }
         }
         if !releases.is_empty() {
             let count = releases.len();
             let request = ReleaseRequest { pool: self.name.clone(), releases };
             self.released(count, self.store.release(request).await);
+        }
+        // A token may be in both, and a cancel would take the release's verdict away.
+        for token in cancels {
+            self.cancel(token).await;
         }
     }
 

@@ -1,17 +1,17 @@
 //! Waiting for a lease, first in, first out.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, MutexGuard, Notify};
+use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout_at};
 
+use super::question::Question;
 use super::{Lease, Pool, random_number};
 use crate::error::{Error, Kind};
 use crate::id::EndpointId;
-use crate::secret::Token;
 use crate::site::Site;
-use crate::store::{AcquireReply, AcquireRequest};
 
 /// The pool's queue in this process. Whoever holds the turn asks the store; the others wait
 /// behind it in order.
@@ -21,7 +21,28 @@ pub(super) struct Waiting {
     /// Grows when something may have come free, so that nothing between a question and the
     /// waiting for the next one is missed.
     changes: AtomicU64,
+    /// Those who wait, so that nobody overtakes them.
+    queued: AtomicUsize,
     lots: AtomicU64,
+    /// What whoever has the turn knows, for those who give up behind it.
+    known: std::sync::Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Why there was no lease, and when there is the next chance.
+    why: Option<(Error, Option<Instant>)>,
+    /// Since when the store has left a question unanswered.
+    unanswered: Option<Instant>,
+}
+
+/// One of those who wait.
+struct Queued<'a>(&'a Waiting);
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.0.queued.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Default for Waiting {
@@ -30,20 +51,69 @@ impl Default for Waiting {
             turn: Mutex::default(),
             freed: Notify::new(),
             changes: AtomicU64::new(0),
+            queued: AtomicUsize::new(0),
             lots: AtomicU64::new(random_number()),
+            known: std::sync::Mutex::default(),
         }
     }
 }
 
 impl Waiting {
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why somebody who has queued since `started` had no turn.
+    fn reason(&self, pool: &Pool, started: Instant) -> Error {
+        let known = self.known();
+        if known.unanswered.is_some_and(|since| since <= started) {
+            return Error::store_unavailable(UNANSWERED);
+        }
+        let exhausted = Later::exhausted(pool);
+        let later = known.why.clone().map_or(exhausted, |(why, next)| Later {
+            after: next.map(|next| next.saturating_duration_since(Instant::now())),
+            ..Later::new(why)
+        });
+        later.into()
+    }
+
+    /// Tells those behind why there is no lease; what holds for one request alone does not.
+    pub(super) fn note(&self, later: &Later) {
+        let next = later.after.and_then(|after| Instant::now().checked_add(after));
+        self.known().why = (!later.restricted).then(|| (later.why.clone(), next));
+    }
+
+    pub(super) fn note_a_lease(&self) {
+        self.known().why = None;
+    }
+
+    /// Tells those behind that the store has been asked, until it has answered.
+    pub(super) fn asking(&self, since: Instant) -> Asking<'_> {
+        self.known().unanswered = Some(since);
+        Asking(self)
+    }
+
+    /// How often something may have come free so far.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
     /// Wakes whoever waits for an endpoint here.
     pub(super) fn something_came_free(&self) {
-        self.changes.fetch_add(1, Ordering::AcqRel);
-        self.freed.notify_waiters();
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        // Whoever queues from now on asks after this change.
+        if self.queued.load(Ordering::SeqCst) > 0 {
+            self.freed.notify_waiters();
+        }
+    }
+
+    fn enter(&self) -> Queued<'_> {
+        self.queued.fetch_add(1, Ordering::SeqCst);
+        Queued(self)
     }
 
     /// A number for policies that draw lots; it need not be a secret.
-    fn lot(&self) -> u64 {
+    pub(super) fn lot(&self) -> u64 {
         // One step of splitmix64, from a start that differs between processes.
         let mut lot = self.lots.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         lot = (lot ^ (lot >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -56,9 +126,18 @@ impl Waiting {
         let freed = self.freed.notified();
         tokio::pin!(freed);
         freed.as_mut().enable();
-        if self.changes.load(Ordering::Acquire) == seen {
+        if self.changes() == seen {
             let _ = timeout_at(until, freed).await;
         }
+    }
+}
+
+/// A question without an answer yet.
+pub(super) struct Asking<'a>(&'a Waiting);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.known().unanswered = None;
     }
 }
 
@@ -71,43 +150,41 @@ pub(crate) struct Wants {
     pub(crate) prefer: Option<EndpointId>,
 }
 
-/// What one question to the store came to.
-enum Answer {
-    Lease(Lease),
-    Later(Later),
-}
-
 /// Why there is no lease yet, and when to ask again.
-struct Later {
-    after: Option<Duration>,
+pub(super) struct Later {
+    pub(super) after: Option<Duration>,
     /// Others in the queue might be served.
-    restricted: bool,
-    why: Error,
+    pub(super) restricted: bool,
+    pub(super) why: Error,
     /// The pool's changes when it was asked.
-    seen: u64,
+    pub(super) seen: u64,
 }
 
 impl Later {
-    fn new(why: Error) -> Self {
+    pub(super) fn new(why: Error) -> Self {
         Self { after: None, restricted: false, why, seen: 0 }
     }
 
-    fn exhausted(pool: &Pool) -> Self {
+    pub(super) fn exhausted(pool: &Pool) -> Self {
         let message = format!("no endpoint of pool {} came free in time", pool.name());
         Self::new(Error::new(Kind::PoolExhausted, message))
     }
 
-    fn paused(pool: &Pool) -> Self {
+    pub(super) fn paused(pool: &Pool) -> Self {
         Self::new(Error::new(Kind::PoolPaused, format!("pool {} is paused", pool.name())))
     }
 
-    fn after(mut self, after: Duration) -> Self {
+    pub(super) fn after(mut self, after: Duration) -> Self {
         self.after = Some(after);
         self
     }
 
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.why.kind() == Kind::StoreUnavailable
+    }
+
     /// With some excluded and no other on its way back, waiting is for nothing.
-    fn is_hopeless(&self, wants: &Wants) -> bool {
+    pub(super) fn is_hopeless(&self, wants: &Wants) -> bool {
         self.after.is_none() && self.why.kind() == Kind::PoolExhausted && !wants.exclude.is_empty()
     }
 }
@@ -131,22 +208,37 @@ impl Pool {
     /// is cancelled in the background.
     pub(crate) async fn lease(
         &self,
-        mut wants: Wants,
+        wants: Wants,
         patience: Duration,
     ) -> Result<(Lease, Duration), Error> {
-        let mut question = Question::new(self);
-        let mut first = None;
-        if let Ok(turn) = self.0.core.waiting.turn.try_lock() {
-            match question.ask(&mut wants).await? {
-                Answer::Lease(lease) => return Ok((lease, Duration::ZERO)),
-                Answer::Later(later) => first = Some((turn, later)),
-            }
-        }
         let started = Instant::now();
-        let waiter = Waiter { question, wants, until: started + patience };
+        let question = Question::new(self, patience);
+        let (queued, until) = (self.0.core.waiting.enter(), started + patience);
+        let waiter = Waiter { question, wants, started, until, _queued: queued };
         // Most requests need not wait, and should not carry a waiter's state with them.
-        let lease = Box::pin(waiter.wait(first)).await?;
+        let lease = Box::pin(waiter.wait()).await?;
         Ok((lease, started.elapsed()))
+    }
+
+    /// Takes a lease if nobody waits for one and the store grants it at the first question, and
+    /// says how long the store took.
+    ///
+    /// # Cancel safety
+    /// A lease that the store granted, or may still grant, is cancelled in the background.
+    pub(crate) async fn lease_now(
+        &self,
+        mut wants: Wants,
+        patience: Duration,
+    ) -> Result<(Option<Lease>, Duration), Error> {
+        if self.0.core.waiting.queued.load(Ordering::Acquire) > 0 {
+            return Ok((None, Duration::ZERO));
+        }
+        let mut question = Question::new(self, patience);
+        match question.ask(&mut wants).await? {
+            Ok(lease) => Ok((Some(lease), question.took())),
+            Err(later) if later.is_unanswered() && question.took() >= patience => Err(later.into()),
+            Err(_) => Ok((None, question.took())),
+        }
     }
 }
 
@@ -154,25 +246,25 @@ impl Pool {
 struct Waiter<'a> {
     question: Question<'a>,
     wants: Wants,
+    started: Instant,
     until: Instant,
+    _queued: Queued<'a>,
 }
 
 impl<'a> Waiter<'a> {
     /// Waits for the turn again and again until there is a lease.
-    async fn wait(mut self, first: Option<(MutexGuard<'a, ()>, Later)>) -> Result<Lease, Error> {
-        let pool = self.question.pool;
-        let (mut turn, mut last) = first.unzip();
+    async fn wait(mut self) -> Result<Lease, Error> {
+        let pool = self.question.pool();
+        let waiting = &pool.0.core.waiting;
+        let mut last = None;
         loop {
-            let turn = match turn.take() {
-                Some(turn) => turn,
-                None => match timeout_at(self.until, pool.0.core.waiting.turn.lock()).await {
-                    Ok(turn) => turn,
-                    Err(_) => return Err(last.unwrap_or_else(|| Later::exhausted(pool)).into()),
-                },
+            let Ok(turn) = timeout_at(self.until, waiting.turn.lock()).await else {
+                let reason = || waiting.reason(pool, self.started);
+                return Err(last.map_or_else(reason, Error::from));
             };
-            match self.ask_on(last.take()).await? {
-                Answer::Lease(lease) => return Ok(lease),
-                Answer::Later(later) => {
+            match self.ask_on().await? {
+                Ok(lease) => return Ok(lease),
+                Err(later) => {
                     // Only this request is not served: the others may ask meanwhile.
                     drop(turn);
                     self.look_again(&later).await;
@@ -183,20 +275,26 @@ impl<'a> Waiter<'a> {
     }
 
     /// Asks until there is a lease, or a reason to let others ask.
-    async fn ask_on(&mut self, mut known: Option<Later>) -> Result<Answer, Error> {
+    async fn ask_on(&mut self) -> Result<Result<Lease, Later>, Error> {
         loop {
-            let later = match known.take() {
-                Some(later) => later,
-                None => match self.question.ask(&mut self.wants).await? {
-                    Answer::Lease(lease) => return Ok(Answer::Lease(lease)),
-                    Answer::Later(later) => later,
-                },
+            let waiting = &self.question.pool().0.core.waiting;
+            self.question.patience(self.until.saturating_duration_since(Instant::now()));
+            let asking = waiting.asking(Instant::now());
+            let answer = self.question.ask(&mut self.wants).await;
+            drop(asking);
+            let later = match answer? {
+                Ok(lease) => {
+                    waiting.note_a_lease();
+                    return Ok(Ok(lease));
+                }
+                Err(later) => later,
             };
+            waiting.note(&later);
             if Instant::now() >= self.until || later.is_hopeless(&self.wants) {
                 return Err(later.into());
             }
             if later.restricted {
-                return Ok(Answer::Later(later));
+                return Ok(Err(later));
             }
             self.look_again(&later).await;
         }
@@ -204,15 +302,12 @@ impl<'a> Waiter<'a> {
 
     /// Sleeps until it is worth asking again.
     async fn look_again(&self, later: &Later) {
-        let pool = &self.question.pool.0;
+        let pool = &self.question.pool().0;
         let longest = pool.settings.poll_every;
         let pause = jittered(later.after.map_or(longest, |after| after.min(longest)));
         pool.core.waiting.change(later.seen, self.until.min(Instant::now() + pause)).await;
     }
 }
-
-/// After a lost answer the store is asked again this soon.
-const REPEAT_LOST: Duration = Duration::from_millis(50);
 
 /// Up to an eighth longer, so that workers do not ask in step.
 fn jittered(pause: Duration) -> Duration {
@@ -220,90 +315,4 @@ fn jittered(pause: Duration) -> Duration {
     pause + pause / 8 * share / 255
 }
 
-/// One acquire with its token, which is cancelled if the question is dropped unanswered.
-struct Question<'a> {
-    pool: &'a Pool,
-    token: Token,
-    open: bool,
-}
-
-impl<'a> Question<'a> {
-    fn new(pool: &'a Pool) -> Self {
-        Self { pool, token: Token::random(), open: false }
-    }
-
-    async fn ask(&mut self, wants: &mut Wants) -> Result<Answer, Error> {
-        if self.pool.is_closed() {
-            return Err(self.pool.closed());
-        }
-        let seen = self.pool.0.core.waiting.changes.load(Ordering::Acquire);
-        Ok(match self.ask_once(wants).await? {
-            Answer::Later(later) => Answer::Later(Later { seen, ..later }),
-            lease => lease,
-        })
-    }
-
-    async fn ask_once(&mut self, wants: &mut Wants) -> Result<Answer, Error> {
-        let shared = &self.pool.0;
-        let mut request = AcquireRequest::new(shared.core.name.clone(), self.token, wants.ttl);
-        request.expiry_cooldown = shared.settings.expiry_cooldown;
-        request.site.clone_from(&wants.site);
-        request.exclude.clone_from(&wants.exclude);
-        request.prefer.clone_from(&wants.prefer);
-        request.random = shared.core.waiting.lot();
-        let asked = Instant::now();
-        self.open = true;
-        let reply = match shared.core.store.acquire(request).await {
-            // The answer is lost: the same token must be asked with again.
-            Err(why) if why.kind() == Kind::StoreUnavailable => {
-                return Ok(Answer::Later(Later::new(why).after(REPEAT_LOST)));
-            }
-            reply => reply,
-        };
-        self.open = false;
-        self.read(reply?, wants, asked)
-    }
-
-    fn read(
-        &mut self,
-        reply: AcquireReply,
-        wants: &mut Wants,
-        asked: Instant,
-    ) -> Result<Answer, Error> {
-        let later = match reply {
-            AcquireReply::Granted(grants) => {
-                let grant = grants.into_iter().next().ok_or_else(|| {
-                    Error::store_unavailable("the store granted nothing and did not say so")
-                })?;
-                match Lease::new(self.pool.clone(), grant, wants, asked) {
-                    Ok(lease) => return Ok(Answer::Lease(lease)),
-                    Err(unknown) => {
-                        wants.exclude.push(unknown);
-                        self.with_new_token()
-                    }
-                }
-            }
-            AcquireReply::Empty { next, restricted } => {
-                Later { after: next, restricted, ..Later::exhausted(self.pool) }
-            }
-            AcquireReply::Paused => Later::paused(self.pool),
-            AcquireReply::Hold(rest) => Later::exhausted(self.pool).after(rest),
-            AcquireReply::Cancelled => self.with_new_token(),
-        };
-        Ok(Answer::Later(later))
-    }
-
-    /// Asks again at once, for what was granted or cancelled is of no use.
-    fn with_new_token(&mut self) -> Later {
-        self.token = Token::random();
-        Later::exhausted(self.pool).after(Duration::ZERO)
-    }
-}
-
-impl Drop for Question<'_> {
-    fn drop(&mut self) {
-        if self.open {
-            self.pool.0.releaser.cancel(&self.pool.0.core, self.token);
-        }
-    }
-}
+pub(super) const UNANSWERED: &str = "the store has not answered in time";

@@ -13,6 +13,7 @@ use tokio::net::TcpSocket;
 use tokio::process::Command;
 
 use crate::local::site::PAGES;
+use crate::support::cargo;
 use crate::support::origin::{Origin, text};
 use crate::support::tinyproxy::Tinyproxy;
 use crate::support::{direct_connections, eventually};
@@ -31,19 +32,10 @@ async fn run(example: &str, arguments: &[&str]) -> Output {
 
 /// The path of an example, from what cargo says about the build.
 async fn build(example: &str) -> String {
-    let mut cargo = Command::new(env!("CARGO"));
-    for (name, _) in std::env::vars_os() {
-        // What cargo tells a test of its package would make build scripts run again.
-        if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|of| name.to_string_lossy().starts_with(of))
-        {
-            cargo.env_remove(name);
-        }
-    }
+    let mut cargo = Command::from(cargo());
     let build = cargo
         .args(["build", "--quiet", "--locked", "--all-features", "--message-format=json"])
         .args(["--example", example])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
     let output = tokio::time::timeout(BUILDS_WITHIN, build).await.expect("an end").unwrap();

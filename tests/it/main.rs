@@ -6,10 +6,12 @@ mod cancel;
 mod examples;
 mod fidelity;
 mod hops;
+mod life;
 mod limits;
 #[path = "../../examples/local/mod.rs"]
 mod local;
 mod never_direct;
+mod readme;
 mod redirects;
 mod redis_conformance;
 mod redis_cost;

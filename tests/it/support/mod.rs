@@ -3,16 +3,19 @@
 
 pub(crate) mod client;
 pub(crate) mod fault;
+pub(crate) mod flaky;
 pub(crate) mod microsocks;
 pub(crate) mod origin;
 pub(crate) mod program;
 pub(crate) mod redis;
 pub(crate) mod squid;
+pub(crate) mod tap;
 pub(crate) mod tinyproxy;
 pub(crate) mod tls;
 pub(crate) mod web;
 
 use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::local::proxy::ForwardProxy;
@@ -37,6 +40,20 @@ impl Outgoing for ForwardProxy {
 pub(crate) fn direct_connections(origin: &Origin, proxies: &[&dyn Outgoing]) -> Vec<Visit> {
     let direct = |visit: &Visit| !proxies.iter().any(|proxy| proxy.owns(visit.peer));
     origin.visits().into_iter().filter(direct).collect()
+}
+
+/// cargo in this package, as it is called from a shell.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    for (name, _) in std::env::vars_os() {
+        // What cargo tells a test of its package would make build scripts run again.
+        if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|of| name.to_string_lossy().starts_with(of))
+        {
+            cargo.env_remove(name);
+        }
+    }
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
+    cargo
 }
 
 /// Asks until there is an answer, and panics when there is none in time.

@@ -1,0 +1,101 @@
+//! Leases on their way back, over a wire that takes its time.
+
+use super::*;
+use crate::store::{MAX_BATCH, State};
+
+fn many(number: usize) -> Vec<String> {
+    (0..number).map(|number| format!("e{number:04}")).collect()
+}
+
+async fn pool_of_many(number: usize) -> (Pool, Wire) {
+    let ids = many(number);
+    pool_of(&ids.iter().map(String::as_str).collect::<Vec<_>>(), |builder| builder).await
+}
+
+async fn lease_all(pool: &Pool, number: usize) -> Vec<Lease> {
+    let mut leases = Vec::new();
+    for _ in 0..number {
+        leases.push(lease(pool).await);
+    }
+    leases
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_go_back_in_the_background_and_in_batches() {
+    let (pool, wire) = pool_of_many(40).await;
+    let leases = lease_all(&pool, 40).await;
+    wire.always(Call::Release, Fault::Late(millis(100)));
+    let started = Instant::now();
+    drop(leases);
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    assert_eq!(leased(&wire).await, 40, "nobody waits for it");
+    pool.shutdown().await;
+    assert_eq!(leased(&wire).await, 0, "but the end of the pool does");
+    let batches: Vec<_> = wire.made(Call::Release).iter().map(|made| made.batch).collect();
+    assert_eq!((batches.iter().max(), batches.iter().sum()), (Some(&MAX_BATCH), 40));
+    assert!(batches.len() <= 4, "{batches:?}");
+    assert_eq!((pool.counts().grants, pool.counts().releases), (40, 40));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_is_counted_and_blocks_nobody() {
+    let (pool, wire) = pool_of_many(1100).await;
+    let leases = lease_all(&pool, 1100).await;
+    wire.always(Call::Release, Fault::Late(seconds(1)));
+    drop(leases);
+    let failed = pool.counts().releases_failed;
+    assert_eq!(failed, 1100 - 1024);
+    pool.shutdown().await;
+    assert_eq!(pool.counts().releases, 1100 - failed - pool.counts().not_owner);
+    sleep(TTL).await;
+    assert_eq!(leased(&wire).await, 0, "the deadline ends what could not be given back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_release_is_counted_and_ends_with_its_deadline() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder.expiry_cooldown(seconds(30))).await;
+    wire.always(Call::Release, Fault::Unsent);
+    drop(lease(&pool).await);
+    pool.shutdown().await;
+    assert_eq!(pool.counts().releases_failed, 1);
+    assert_eq!(leased(&wire).await, 1);
+    sleep(TTL + seconds(7)).await;
+    let member = pool.list().await.unwrap().remove(0);
+    assert!(matches!(member.state, State::Cooling(rest) if rest > seconds(20)), "{member:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_handle_may_go_before_the_release_is_made() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    let lease = lease(&pool).await;
+    wire.always(Call::Release, Fault::Late(seconds(1)));
+    drop(pool);
+    drop(lease);
+    sleep(seconds(2)).await;
+    assert_eq!(leased(&wire).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_outlives_the_end_of_its_pool() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    let lease = lease(&pool).await;
+    pool.shutdown().await;
+    assert!(lease.is_trusted());
+    drop(lease);
+    settle().await;
+    assert_eq!(leased(&wire).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_given_back_too_late_is_counted_and_harms_nobody() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder.expiry_cooldown(Duration::ZERO)).await;
+    let late = lease(&pool).await;
+    sleep(TTL).await;
+    assert!(!late.is_trusted());
+    let next = lease(&pool).await;
+    late.finish(crate::outcome::Outcome::CredentialsRefused);
+    settle().await;
+    assert_eq!(pool.counts().not_owner, 1);
+    assert_eq!(leased(&wire).await, 1);
+    assert!(next.is_trusted());
+}
