@@ -47,7 +47,9 @@ local function choice(excluded, exclusions, shun)
     local rest = #found < most and call('ZCARD', ready) - SCAN or 0
     if rest > 0 then
       -- Too many at the head are not for this request: on from where the client's number says.
-      scan(SCAN + floor(random / 4294967296 * rest), SCAN, most)
+      local at = floor(random / 4294967296 * rest)
+      scan(SCAN + at, SCAN, most)
+      scan(SCAN, math.min(at, SCAN + at - rest), most)
     end
     return found
   end

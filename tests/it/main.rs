@@ -15,6 +15,7 @@ mod readme;
 mod redirects;
 mod redis_conformance;
 mod redis_cost;
+mod redis_pools;
 mod requests;
 mod rig;
 mod secrets;

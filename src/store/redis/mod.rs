@@ -205,3 +205,6 @@ impl LeaseStore for RedisStore {
         self.carry_out(request).await
     }
 }
+
+#[cfg(test)]
+mod tests;

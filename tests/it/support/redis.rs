@@ -68,6 +68,10 @@ impl Redis {
     pub(crate) async fn on(server: Arc<Server>) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let namespace = format!("test{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        Self::named(server, namespace).await
+    }
+
+    pub(crate) async fn named(server: Arc<Server>, namespace: String) -> Self {
         let store = RedisStore::builder(server.url()).namespace(&namespace).build().await.unwrap();
         Self { store, namespace, connection: server.connection().await, server }
     }
