@@ -8,7 +8,8 @@
 --   ended (released|not_owner)+
 --   uninitialised
 --   too_new schema
-local meta, ready, leases, owners, requests = KEYS[1], KEYS[2], KEYS[4], KEYS[5], KEYS[6]
+local meta, ready, cooling, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local owners, requests, uses, strikes = KEYS[5], KEYS[6], KEYS[10], KEYS[12]
 local asked = integer(tostring(#ARGV / 5), 1, 16, 'releases')
 local tokens, cooldowns, reasons, codes, rests, sites, seen = {}, {}, {}, {}, {}, {}, {}
 sites[0] = 13
@@ -31,42 +32,44 @@ end
 local deadlines = call('ZMSCORE', leases, unpack(ids))
 local standing = call('HMGET', string.sub(meta, 1, -5) .. 'orders', unpack(ids))
 
--- Those that are valid, each as its position, and whether they are just to be made ready.
-local reply, ended, struck, plain = {'ended'}, {}, false, policy ~= 'least_assigned'
+-- Those that are valid, as positions, and whether they just become ready or cool.
+local reply, ended, struck, plain = {'ended'}, {}, false, true
 for nth, one in ipairs(tokens) do
   local valid = deadlines[nth] and tonumber(deadlines[nth]) > now and not seen[one]
   reply[nth + 1] = valid and 'released' or 'not_owner'
   if valid then
     seen[one], ended[#ended + 1] = true, nth
     struck = struck or reasons[nth] ~= 'keep'
-    plain = plain and not standing[nth] and not codes[nth] and cooldowns[nth] + rests[nth] == 0
+    plain = plain and not standing[nth] and not codes[nth] and rests[nth] == 0
   end
 end
 if #ended == 0 then
   return reply
 end
-local owner, gone, order, code, ready_at, free = {}, {}, {}, {}, {}, {}
+local owner, gone, order, code, ready_at = {}, {}, {}, {}, {}
 for nth, at in ipairs(ended) do
   owner[nth], gone[nth], order[nth], code[nth] = ids[at], tokens[at], standing[at], codes[at]
   ready_at[nth] = now + cooldowns[at]
-  free[2 * nth - 1], free[2 * nth] = text(now + nth - 1), ids[at]
 end
-local records = struck and call('HMGET', KEYS[12], unpack(owner)) or {}
+local records = struck and call('HMGET', strikes, unpack(owner)) or {}
+local ranks = policy == 'least_assigned' and call('ZMSCORE', uses, unpack(owner)) or {}
 local move = not plain and moves(policy == 'least_assigned')
-local _ = move and move.check_types() or call('ZCARD', ready)
+local _ = move and move.check_types() or call('ZCARD', ready) + call('ZCARD', cooling)
 
 -- The one key that may not have been looked at comes first.
 call('HDEL', owners, unpack(owner))
 call('HDEL', requests, unpack(gone))
 call('ZREM', leases, unpack(owner))
 for nth, at in ipairs(ended) do
-  judge(owner[nth], fences[at], reasons[at], records[nth], last)
+  if reasons[at] ~= 'keep' then
+    judge(owner[nth], fences[at], reasons[at], records[nth], last)
+  end
   if rests[at] > 0 then
     shun(KEYS[sites[at]], owner[nth], rests[at])
   end
 end
 if plain then
-  call('ZADD', ready, unpack(free))
+  free(owner, ready_at, ranks)
 else
   move.settle(owner, order, code, ready_at)
 end

@@ -28,7 +28,7 @@ local function integer(argument, least, most, what)
 end
 
 local function token(argument)
-  if not argument or #argument ~= 32 or string.find(argument, '[^0-9a-f]') then
+  if not argument or #argument ~= 32 or string.find(argument, '%X') then
     refuse('token')
   end
   return argument

@@ -23,6 +23,22 @@ local function shun(key, id, rest)
   call('PEXPIREAT', key, gone, 'GT')
 end
 
+-- Readies endpoints that nothing stands against, by rank where they have one, or lets them cool.
+local function free(ids, ready_at, ranks)
+  local ready, cool = {}, {}
+  for nth, id in ipairs(ids) do
+    -- Those of one call keep their order.
+    local rank = text(ready_at[nth] + nth - 1)
+    if ready_at[nth] > now then
+      cool[#cool + 1], cool[#cool + 2] = rank, id
+    else
+      ready[#ready + 1], ready[#ready + 2] = ranks[nth] or rank, id
+    end
+  end
+  local _ = ready[1] and call('ZADD', KEYS[2], unpack(ready))
+  _ = cool[1] and call('ZADD', KEYS[3], unpack(cool))
+end
+
 -- The verdict in the arguments from `at` on: cooldown, strike, quarantine code and shun, with the
 -- number of the shun's key after that of the last one.
 local function verdict_at(at, key)

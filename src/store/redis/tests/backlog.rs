@@ -16,6 +16,7 @@ async fn twenty_thousand_expiries_hold_nobody_up() {
     redis.advance(TTL * 2).await;
     redis.send::<()>("CONFIG SET slowlog-log-slower-than 10000").await;
     redis.send::<()>("SLOWLOG RESET").await;
+    redis.send::<()>("CONFIG RESETSTAT").await;
     let mut left = members;
     while left > 0 {
         // The lease of an acquire is no part of the backlog.
@@ -26,7 +27,11 @@ async fn twenty_thousand_expiries_hold_nobody_up() {
         left = expired;
     }
     in_order(&redis).await;
-    // The server's time is wall time: on a busy machine it may be put off once or twice.
+    let stats: String = redis.send("INFO commandstats").await;
+    let line = stats.lines().find(|line| line.starts_with("cmdstat_evalsha:")).unwrap();
+    let mean = line.split("usec_per_call=").nth(1).and_then(|rest| rest.split(',').next());
+    assert!(mean.unwrap().parse::<f64>().unwrap() < 2_000.0, "{line}");
+    // The server's time is wall time: on a busy machine a call may be put off now and then.
     let slow: usize = redis.send("SLOWLOG LEN").await;
-    assert!(slow <= 2, "{slow} calls over 10 ms");
+    assert!(slow <= 10, "{slow} calls over 10 ms");
 }
