@@ -1,4 +1,5 @@
--- Gives up a token: ends its lease without a cooldown, and bars it from another.
+-- Gives up a token: ends its lease without a cooldown, and bars it from another. A lease that has
+-- run out is taken back.
 --
 -- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
 --   former

@@ -144,6 +144,6 @@ impl LeaseStore for MemoryStore {
 #[cfg(test)]
 mod model;
 #[cfg(test)]
-mod random;
+pub(super) mod random;
 #[cfg(test)]
 mod tests;

@@ -86,7 +86,10 @@ async fn a_key_of_another_type_leaves_all_as_it_was() {
     let weighted =
         calm(PoolConfig { policy: Policy::LeastAssigned, ..PoolConfig::default() }).await;
     order(&weighted.0, Order::Add(vec![Member::new(id("e5")).with_weight(2)])).await.unwrap();
-    for (redis, held) in [busy().await, calm(PoolConfig::default()).await, weighted] {
+    let moved = calm(PoolConfig::default()).await;
+    let meta = moved.0.key("meta");
+    moved.0.send::<()>(&format!("HSET {meta} identity another")).await;
+    for (redis, held) in [busy().await, calm(PoolConfig::default()).await, weighted, moved] {
         leaves_all_as_it_was(redis, held).await;
     }
 }

@@ -6,6 +6,7 @@ mod checker;
 mod damage;
 mod hold;
 mod memory;
+mod random;
 mod scan;
 #[allow(dead_code, reason = "the integration tests need more of it")]
 #[path = "../../../../tests/it/support"]
