@@ -1,9 +1,10 @@
 //! The connection.
 
 use std::fmt;
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, RedisError, Value};
+use redis::{AsyncConnectionConfig, Cmd, RedisError, Value};
 
 use super::script::Call;
 use crate::error::{Error, Kind};
@@ -18,17 +19,20 @@ impl Connection {
     pub(crate) async fn connect(url: &Secret) -> Result<Self, Error> {
         let client = redis::Client::open(url.expose())
             .map_err(|_| Error::new(Kind::Config, "the store's url is not valid"))?;
-        let connection = client.get_multiplexed_async_connection().await;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(TIMEOUT))
+            .set_response_timeout(Some(TIMEOUT));
+        let connection = client.get_multiplexed_async_connection_with_config(&config).await;
         connection.map(Self).map_err(|error| unavailable(&error))
     }
 
     /// Runs a script: by its hash, then by its source when the server does not know it.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<Value, Error> {
-        match self.send(&call.by_hash()).await {
+        let answer = match self.send(&call.by_hash()).await {
             Err(error) if error.code() == Some("NOSCRIPT") => self.send(&call.by_source()).await,
             answer => answer,
-        }
-        .map_err(|error| unavailable(&error))
+        };
+        answer.map_err(|error| unavailable(&error))
     }
 
     async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
@@ -51,3 +55,5 @@ fn unavailable(error: &RedisError) -> Error {
         None => Error::store_unavailable("the store did not answer"),
     }
 }
+
+const TIMEOUT: Duration = Duration::from_secs(5);

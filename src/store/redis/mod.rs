@@ -51,7 +51,7 @@ use crate::redis::{Arguments, Call, Connection, Namespace, PoolKeys, Reply};
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// let store = RedisStore::connect("redis://127.0.0.1").await?;
-/// let inventory = Inventory::load("endpoints.toml").await?;
+/// let inventory = Inventory::from_file("proxies.toml").await?;
 /// let pool = Pool::builder(PoolName::new("vn")?, inventory).store(store).build().await?;
 /// # Ok(())
 /// # }

@@ -48,7 +48,11 @@ impl Server {
     /// A connection beside the store's.
     pub(crate) async fn connection(&self) -> MultiplexedConnection {
         let client = redis::Client::open(self.url()).unwrap();
-        client.get_multiplexed_async_connection().await.unwrap()
+        let patient = Some(Duration::from_secs(60));
+        let config = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(patient)
+            .set_response_timeout(patient);
+        client.get_multiplexed_async_connection_with_config(&config).await.unwrap()
     }
 }
 
@@ -72,8 +76,15 @@ impl Redis {
     }
 
     pub(crate) async fn named(server: Arc<Server>, namespace: String) -> Self {
+        let connection = server.connection().await;
+        // A server that still reads its files says so.
+        let ready = async || redis::cmd("PING").exec_async(&mut connection.clone()).await.is_ok();
+        let patience = std::time::Instant::now() + Duration::from_secs(10);
+        while !ready().await && std::time::Instant::now() < patience {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         let store = RedisStore::builder(server.url()).namespace(&namespace).build().await.unwrap();
-        Self { store, namespace, connection: server.connection().await, server }
+        Self { store, namespace, connection, server }
     }
 
     /// The name of a key of the pool.
