@@ -60,7 +60,7 @@ impl Holder {
         let id = |nth| EndpointId::new(format!("endpoint-{nth:07}")).unwrap();
         let members = (0..size).map(|nth| Member::new(id(nth))).collect();
         for order in [Order::Init(config), Order::Add(members)] {
-            let request = AdminRequest { pool: pool.clone(), order };
+            let request = AdminRequest::new(pool.clone(), order);
             store.administer(request).now_or_never().unwrap().unwrap();
         }
         Self { store, pool, site: Site::parse("example.com").unwrap(), random: 1 }
@@ -74,8 +74,8 @@ impl Holder {
         let AcquireReply::Granted(grants) = reply else { panic!("{reply:?}") };
         let claim = grants[0].claim();
         let site = Some(self.site.clone());
-        let releases = vec![Release { claim, verdict: Verdict::default(), site }];
-        let request = ReleaseRequest { pool: self.pool.clone(), releases };
+        let releases = vec![Release::new(claim, Verdict::default(), site)];
+        let request = ReleaseRequest::new(self.pool.clone(), releases);
         self.store.release(request).now_or_never().unwrap().unwrap();
     }
 

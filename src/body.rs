@@ -77,20 +77,25 @@ impl Cell {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the exchange, with the lock released before the lease is given back. Returns who
-    /// waits for the body.
-    fn end(&self, outcome: Option<Outcome>, next: State) -> Option<Waker> {
-        match mem::replace(&mut *self.state(), next) {
-            State::Open(open) => {
-                let Open { body, cargo, reader } = open;
-                // The connection closes before the endpoint can be leased again.
-                drop(body);
-                drop(cargo.passage);
-                cargo.hold.finish(outcome.unwrap_or(cargo.outcome));
-                reader
-            }
-            State::Expired | State::Over => None,
+    /// Ends the exchange, with the lock released before the lease is given back.
+    fn end(&self, outcome: Option<Outcome>) {
+        let ended = mem::replace(&mut *self.state(), State::Over);
+        if let State::Open(open) = ended {
+            // Who polls it to its end needs no waking.
+            let _ = open.end(outcome);
         }
+    }
+}
+
+impl Open {
+    /// Gives back what it holds, and returns who waits for the body.
+    fn end(self, outcome: Option<Outcome>) -> Option<Waker> {
+        let Self { body, cargo, reader } = self;
+        // The connection closes before the endpoint can be leased again.
+        drop(body);
+        drop(cargo.passage);
+        cargo.hold.finish(outcome.unwrap_or(cargo.outcome));
+        reader
     }
 }
 
@@ -98,13 +103,19 @@ impl Expire for Cell {
     fn until(&self) -> Option<Instant> {
         match &*self.state() {
             State::Open(open) => open.cargo.hold.trusted_until(),
-            _ => None,
+            State::Expired | State::Over => None,
         }
     }
 
     fn expire(&self) {
-        if let Some(reader) = self.end(Some(Outcome::Expired), State::Expired) {
-            reader.wake();
+        let mut state = self.state();
+        // It may have come to its end, or been renewed, while the watchdog was on its way.
+        let due = matches!(&*state, State::Open(open) if !open.cargo.hold.is_trusted());
+        if due && let State::Open(open) = mem::replace(&mut *state, State::Expired) {
+            drop(state);
+            if let Some(reader) = open.end(Some(Outcome::Expired)) {
+                reader.wake();
+            }
         }
     }
 }
@@ -176,20 +187,20 @@ impl HttpBody for LeasedBody {
             Polled::Pending => Poll::Pending,
             Polled::Frame(frame, last) => {
                 if last {
-                    self.cell.end(None, State::Over);
+                    self.cell.end(None);
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
             Polled::Ended => {
-                self.cell.end(None, State::Over);
+                self.cell.end(None);
                 Poll::Ready(None)
             }
             Polled::Failed(error, outcome) => {
-                self.cell.end(Some(outcome), State::Over);
+                self.cell.end(Some(outcome));
                 Poll::Ready(Some(Err(error)))
             }
             Polled::Expired => {
-                self.cell.end(Some(Outcome::Expired), State::Over);
+                self.cell.end(Some(Outcome::Expired));
                 Poll::Ready(Some(Err(Box::new(expired()))))
             }
         }
@@ -217,7 +228,7 @@ impl Drop for LeasedBody {
         if let Some((watchdog, key)) = self.watched.take() {
             watchdog.forget(key);
         }
-        self.cell.end(Some(Outcome::Cancelled), State::Over);
+        self.cell.end(Some(Outcome::Cancelled));
     }
 }
 

@@ -14,7 +14,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{Error, Kind};
 use crate::id::EndpointId;
 use crate::inventory::Inventory;
-use crate::suspicion::Record;
+use crate::record::Record;
 use crate::tls::Tls;
 
 /// Changes a client's settings before this crate's own go on top.

@@ -4,7 +4,6 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-use compact_str::CompactString;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
@@ -69,17 +68,20 @@ pub struct Endpoint {
     fingerprint: u64,
 }
 
+/// Largest weight of an endpoint.
+pub const MAX_WEIGHT: u32 = 1000;
+
 /// What an administrator sorts endpoints by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Labels {
     /// Who runs the proxy.
-    pub provider: Option<CompactString>,
+    pub provider: Option<String>,
     /// A group of the administrator's own.
-    pub group: Option<CompactString>,
+    pub group: Option<String>,
     /// Any words.
-    pub tags: Vec<CompactString>,
-    /// Share of assignments beside the others'. Default 1.
+    pub tags: Vec<String>,
+    /// Share of assignments beside the others', 1 to [`MAX_WEIGHT`]. Default 1.
     pub weight: u32,
 }
 

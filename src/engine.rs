@@ -1,6 +1,7 @@
 //! What all requests of a client share.
 
 use reqwest::{Request, Response};
+use tracing::Instrument as _;
 
 use crate::clients::Clients;
 use crate::error::{Error, Kind};
@@ -25,10 +26,12 @@ impl Engine {
         &self,
         request: Request,
         options: &LeaseOptions,
-        transport: &T,
+        transport: T,
     ) -> Result<Response, Failure<T::Error>> {
         let (pool, clients) = self.pool(options)?;
-        Journey::new(&self.terms, pool, clients, options, transport, request)?.run().await
+        let mut journey = Journey::new(&self.terms, pool, clients, options, transport, request)?;
+        let span = tracing::debug_span!("request", pool = %pool.name(), site = %journey.site());
+        journey.run().instrument(span).await
     }
 
     /// Builds the clients of all endpoints.
@@ -42,13 +45,14 @@ impl Engine {
     }
 
     fn pool(&self, options: &LeaseOptions) -> Result<(&Pool, &Clients), Error> {
-        let name = match (&options.held, &options.pool) {
-            (Some(held), _) => Some(held.pool().name()),
-            (None, name) => name.as_ref(),
-        };
-        let found = match name {
-            None => self.pools.first(),
-            Some(name) => self.pools.iter().find(|(pool, _)| pool.name() == name),
+        let named = |name| self.pools.iter().find(|(pool, _)| pool.name() == name);
+        let (found, name) = match (&options.held, &options.pool) {
+            (Some(held), _) => {
+                let found = self.pools.iter().find(|(pool, _)| pool.is(held.pool()));
+                (found, Some(held.pool().name()))
+            }
+            (None, Some(name)) => (named(name), Some(name)),
+            (None, None) => (self.pools.first(), None),
         };
         found.map(|(pool, clients)| (pool, clients)).ok_or_else(|| {
             let name = name.map_or_else(String::new, ToString::to_string);

@@ -170,6 +170,8 @@ impl Error {
     }
 
     /// Whether the same request may succeed later without anybody changing anything.
+    ///
+    /// After [`LeaseExpired`](Kind::LeaseExpired) the site may have served the request already.
     pub fn is_transient(&self) -> bool {
         matches!(
             self.kind(),
@@ -183,7 +185,8 @@ impl Error {
         )
     }
 
-    /// How long until it is worth trying again, where that is known.
+    /// How long until it is worth trying again; `None` where that is not known, as while an
+    /// administrator's order stands or the store does not answer.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }

@@ -18,10 +18,11 @@ use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
 use crate::outcome::Outcome;
 use crate::pool::{Lease, Pool, Wants};
+use crate::record::Record;
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
 use crate::replay::Replay;
 use crate::site::Site;
-use crate::suspicion::{Record, Suspects};
+use crate::suspicion::Suspects;
 use crate::targets::Targets;
 use crate::transport::{AsBoxError, Failure, Transport};
 
@@ -37,7 +38,7 @@ pub(crate) struct Terms {
 /// One request on its way, over redirects and attempts.
 pub(crate) struct Journey<'a, T> {
     terms: &'a Terms,
-    transport: &'a T,
+    transport: T,
     pool: &'a Pool,
     clients: &'a Clients,
     options: &'a LeaseOptions,
@@ -86,7 +87,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         pool: &'a Pool,
         clients: &'a Clients,
         options: &'a LeaseOptions,
-        transport: &'a T,
+        transport: T,
         request: Request,
     ) -> Result<Self, Error> {
         let (request, site) = admissible(request, options.held.is_some())?;
@@ -110,13 +111,18 @@ impl<'a, T: Transport> Journey<'a, T> {
         })
     }
 
+    /// The site of the present hop.
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
+    }
+
     pub(crate) async fn run(&mut self) -> Result<Response, Failure<T::Error>> {
         let mut left = Left::default();
         loop {
             let failure = left.failure.take();
             let ticket = match self.admit(left).await {
                 Ok(ticket) => ticket,
-                // Clean-up and second tries never hide the first failure.
+                // That no other endpoint came free does not hide why one was needed.
                 Err(error) => return Err(failure.unwrap_or(error).into()),
             };
             left = match self.send(ticket).await? {
@@ -162,8 +168,8 @@ impl<'a, T: Transport> Journey<'a, T> {
         if !self.terms.budgets.would_pass(&self.site, self.port()) {
             return Ok(None);
         }
-        let hold = match &self.options.held {
-            Some(held) => Hold::Lent(held.clone()),
+        let hold = match self.lent()? {
+            Some(hold) => hold,
             None => match self.lease_now(prefer).await? {
                 Some(hold) => hold,
                 None => return Ok(None),
@@ -211,8 +217,8 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// Waits for a lease, and counts the time.
     async fn lease(&mut self, prefer: Option<EndpointId>) -> Result<Hold, Error> {
-        if let Some(held) = &self.options.held {
-            return Ok(Hold::Lent(held.clone()));
+        if let Some(hold) = self.lent()? {
+            return Ok(hold);
         }
         if !self.suspects.is_empty() {
             if let Some(hold) = self.lease_now(prefer.clone()).await? {
@@ -226,6 +232,17 @@ impl<'a, T: Transport> Journey<'a, T> {
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
         Ok(self.own(lease))
+    }
+
+    /// The caller's own lease, if it still holds: an expired one must not cost a slot.
+    fn lent(&self) -> Result<Option<Hold>, Error> {
+        let Some(held) = &self.options.held else { return Ok(None) };
+        let hold = Hold::Lent(held.clone());
+        if hold.is_trusted() {
+            return Ok(Some(hold));
+        }
+        hold.finish(Outcome::Expired);
+        Err(lease_expired())
     }
 
     /// Takes a lease if that needs no wait but for the store's answer.

@@ -41,6 +41,8 @@ mod middleware;
 mod options;
 mod outcome;
 mod pool;
+mod random;
+mod record;
 mod redirect;
 #[cfg(feature = "redis")]
 mod redis;
@@ -72,7 +74,7 @@ pub use redirect::Redirects;
 #[cfg(feature = "retry")]
 pub use retry::LeaseRetryStrategy;
 pub use secret::{Secret, Token};
-pub use service::{BoxFuture, LeaseLayer, LeaseService, Send, Sender};
+pub use service::{LeaseFuture, LeaseLayer, LeaseService, Outgoing, Sender};
 pub use site::Site;
 #[cfg(any(test, feature = "test-util"))]
 pub use store::conformance;

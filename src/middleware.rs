@@ -92,7 +92,7 @@ impl Middleware for LeaseMiddleware {
     ) -> reqwest_middleware::Result<Response> {
         let defaults = LeaseOptions::default();
         let options = extensions.get::<LeaseOptions>().unwrap_or(&defaults);
-        self.engine.execute(request, options, &Wire).await.map_err(|failure| match failure {
+        self.engine.execute(request, options, Wire).await.map_err(|failure| match failure {
             Failure::Lease(error) => reqwest_middleware::Error::middleware(Carrier::new(error)),
             Failure::Exchange(error) => error.into(),
         })

@@ -39,8 +39,8 @@ impl LeaseOptions {
         self
     }
 
-    /// Goes through this held lease, whichever pool it is from. Failures are not tried again on
-    /// another endpoint.
+    /// Goes through this held lease of one of the client's pools. Failures are not tried again
+    /// on another endpoint.
     pub fn held(mut self, held: &HeldLease) -> Self {
         self.held = Some(held.clone());
         self

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use http::HeaderMap;
 use http::header::PROXY_AUTHORIZATION;
 use reqwest::{Client, Request, Response};
 use tower::{Layer, Service, ServiceExt};
@@ -19,45 +20,45 @@ use crate::transport::{Failure, Transport};
 
 /// One physical send: the endpoint's client, and the request of this hop.
 #[derive(Debug)]
-pub struct Send {
+pub struct Outgoing {
     client: Client,
     request: Request,
 }
 
-impl Send {
+impl Outgoing {
     /// The request that goes out.
     pub fn request(&self) -> &Request {
         &self.request
     }
 
-    /// The request that goes out, to change headers of this send alone.
-    pub fn request_mut(&mut self) -> &mut Request {
-        &mut self.request
+    /// The headers that go out, to change them for this send alone.
+    pub fn headers_mut(&mut self) -> &mut HeaderMap {
+        self.request.headers_mut()
     }
 }
 
-/// Puts a [`Send`] on the wire: the innermost service.
+/// Puts a [`Outgoing`] on the wire: the innermost service.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sender;
 
-impl Service<Send> for Sender {
+impl Service<Outgoing> for Sender {
     type Response = Response;
     type Error = BoxError;
-    type Future = BoxFuture;
+    type Future = LeaseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut send: Send) -> BoxFuture {
+    fn call(&mut self, mut outgoing: Outgoing) -> LeaseFuture {
         // One that a layer added would take the place of the endpoint's own.
-        send.request.headers_mut().remove(PROXY_AUTHORIZATION);
-        Box::pin(async move { Ok(send.client.execute(send.request).await?) })
+        outgoing.request.headers_mut().remove(PROXY_AUTHORIZATION);
+        Box::pin(async move { Ok(outgoing.client.execute(outgoing.request).await?) })
     }
 }
 
 /// The future of both services.
-pub type BoxFuture = Pin<Box<dyn Future<Output = Result<Response, BoxError>> + std::marker::Send>>;
+pub type LeaseFuture = Pin<Box<dyn Future<Output = Result<Response, BoxError>> + Send>>;
 
 /// Puts leases above a service that makes single sends.
 ///
@@ -128,27 +129,25 @@ impl<S> LeaseService<S> {
 
 impl<S> Service<Request> for LeaseService<S>
 where
-    S: Service<Send, Response = Response> + Clone + std::marker::Send + Sync + 'static,
+    S: Service<Outgoing, Response = Response> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
-    S::Future: std::marker::Send,
+    S::Future: Send,
 {
     type Response = Response;
     type Error = BoxError;
-    type Future = BoxFuture;
+    type Future = LeaseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request) -> BoxFuture {
+    fn call(&mut self, request: Request) -> LeaseFuture {
         let Self { engine, inner, options } = self.clone();
         Box::pin(async move {
-            engine.execute(request, &options, &Inner(inner)).await.map_err(
-                |failure| match failure {
-                    Failure::Lease(error) => error.into(),
-                    Failure::Exchange(error) => error,
-                },
-            )
+            engine.execute(request, &options, Inner(inner)).await.map_err(|failure| match failure {
+                Failure::Lease(error) => error.into(),
+                Failure::Exchange(error) => error,
+            })
         })
     }
 }
@@ -158,14 +157,14 @@ struct Inner<S>(S);
 
 impl<S> Transport for Inner<S>
 where
-    S: Service<Send, Response = Response> + Clone + std::marker::Send + Sync,
+    S: Service<Outgoing, Response = Response> + Clone + Send,
     S::Error: Into<BoxError>,
-    S::Future: std::marker::Send,
+    S::Future: Send,
 {
     type Error = BoxError;
 
-    async fn send(&self, client: Client, request: Request) -> Result<Response, BoxError> {
-        self.0.clone().oneshot(Send { client, request }).await.map_err(Into::into)
+    async fn send(&mut self, client: Client, request: Request) -> Result<Response, BoxError> {
+        self.0.clone().oneshot(Outgoing { client, request }).await.map_err(Into::into)
     }
 }
 

@@ -7,11 +7,11 @@ use reqwest::{Client, Request, Response};
 use crate::error::{BoxError, Error};
 
 /// How a request is put on the wire once it has its endpoint's client.
-pub(crate) trait Transport: Sync {
+pub(crate) trait Transport: Send {
     type Error: AsBoxError;
 
     fn send(
-        &self,
+        &mut self,
         client: Client,
         request: Request,
     ) -> impl Future<Output = Result<Response, Self::Error>> + Send;
@@ -55,7 +55,7 @@ impl Transport for Wire {
     type Error = reqwest::Error;
 
     fn send(
-        &self,
+        &mut self,
         client: Client,
         request: Request,
     ) -> impl Future<Output = Result<Response, reqwest::Error>> + Send {

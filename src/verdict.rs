@@ -44,11 +44,13 @@ impl Verdict {
 
 /// What happens to the count of failures in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Strike {
     /// It stays as it is.
     #[default]
     Keep,
-    /// One more.
+    /// One more, unless a strike was added after this lease was granted: holders at once in a
+    /// shared pool fail at once, and that is one failure.
     Add,
     /// Back to zero, unless a strike was added after this lease was granted.
     Reset,

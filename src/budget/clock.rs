@@ -62,7 +62,8 @@ impl Epoch {
 
     /// The instant of a moment, cut to what a timer can take.
     pub(super) fn instant(self, at: At) -> Instant {
-        self.0.checked_add(Duration::from_nanos(at.0)).unwrap_or(self.0)
+        const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+        self.0 + Duration::from_nanos(at.0).min(FAR)
     }
 }
 

@@ -40,10 +40,11 @@ use sites::Sites;
 /// that goes out is charged to its own site, each redirect hop too. Waiting is first in, first
 /// out, and a wait that would be too long fails at once.
 ///
-/// Slots are exact; a request starts later than its slot when the timer wakes it late, and when
-/// it waits for a lease, for which a slot is kept one interval and at most a second. So a site
-/// sees one request more than its burst at worst, and of sites faster than 200 a second as many
-/// as fall into 5 ms.
+/// Slots are exact; a request goes out later than its slot when the timer wakes it late, when it
+/// waits for a lease, for which a slot is kept until another is due, and when another endpoint is
+/// tried with it, within one interval and at most a second. So one request more than rate and
+/// burst allow may go out in a window, and for sites faster than 500 a second as many as fall
+/// into 2 ms.
 ///
 /// ```
 /// use std::time::Duration;
@@ -162,7 +163,7 @@ impl Budgets {
         }
         match self.0.find(site, port) {
             None => Some(Passage::unlimited()),
-            Some(queue) => queue.try_pass().map(Passage::of),
+            Some(queue) => queue.try_pass().map(Passage::until),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 
 use super::clock::{At, Epoch};
 use super::local::{Limiter, Local};
@@ -68,14 +68,15 @@ impl Queue {
     /// Uses up a slot if nobody is queued and one is due now; tells how long the slot is good.
     ///
     /// Nobody is the head meanwhile, for who enters has to take the same lock.
-    pub(super) fn try_pass(&self) -> Option<Duration> {
+    pub(super) fn try_pass(&self) -> Option<Instant> {
         let now = self.now();
         let mut state = self.state();
         if state.waiting > 0 || !self.has_slot(&mut state.schedule, now, now) {
             return None;
         }
+        let good_until = state.schedule.good_until();
         state.schedule.spend(|| now);
-        Some(state.schedule.grace())
+        Some(self.epoch.instant(good_until))
     }
 
     /// Whether a slot is kept or taken that is due now.
@@ -224,8 +225,14 @@ impl Place {
         self.queue.has_slot(&mut self.queue.state().schedule, self.joined, now)
     }
 
+    #[cfg(test)]
     pub(super) fn grace(&self) -> Duration {
         self.queue.state().schedule.grace()
+    }
+
+    /// Until when the slot is good for the site that has not seen what used it.
+    pub(super) fn good_until(&self) -> Instant {
+        self.queue.epoch.instant(self.queue.state().schedule.good_until())
     }
 
     /// Uses the slot up.

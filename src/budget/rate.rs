@@ -67,7 +67,8 @@ impl Budget {
         self
     }
 
-    /// The longest that any request waits for this site, even if it would wait longer itself.
+    /// The longest wait for this site, judged on arrival: a request that would wait longer fails
+    /// at once, even if it has more time itself. Default none.
     pub const fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = Some(max_wait);
         self

@@ -7,7 +7,7 @@ use super::rate::Pace;
 
 /// A wake-up this late counts as on time: the next slot is reckoned from the last one and not
 /// from now, or timers (1 ms in tokio) would eat the rate of fast sites.
-const SLACK: Duration = Duration::from_millis(5);
+const SLACK: Duration = Duration::from_millis(2);
 
 #[derive(Default)]
 pub(super) struct Schedule {
@@ -44,10 +44,16 @@ impl Schedule {
         self.slow = Some(Slow { delay, until });
     }
 
+    /// A slot lapses after the grace, but never before another one is due: what it was charged
+    /// for would be lost, and a slow site starved by a busy pool.
+    fn has_lapsed(&self, kept: At, now: At) -> bool {
+        now.since(kept) > self.grace() && self.is_due(now)
+    }
+
     /// The slot that is kept for the head; one older than the grace lapses.
     pub(super) fn kept(&mut self, now: At) -> Option<At> {
         let kept = self.kept.take()?;
-        if now.since(kept) > self.grace() {
+        if self.has_lapsed(kept, now) {
             return None;
         }
         Some(self.keep(kept))
@@ -78,6 +84,11 @@ impl Schedule {
         self.started = Some(if self.slow.is_some() { now() } else { slot.unwrap_or(self.last) });
     }
 
+    /// Until when the kept slot is good for the site that has not seen what used it.
+    pub(super) fn good_until(&self) -> At {
+        self.kept.unwrap_or(self.last).after(self.grace())
+    }
+
     /// The moment to ask the limiter about, for a request that has been waiting since `joined`.
     pub(super) fn from(&self, joined: At, now: At) -> At {
         let late = now.since(self.last) <= SLACK;
@@ -97,7 +108,7 @@ impl Schedule {
 
     /// The slot that a request gets which finds `ahead` others before it.
     pub(super) fn forecast(&self, now: At, ahead: usize) -> At {
-        let kept = self.kept.filter(|kept| now.since(*kept) <= self.grace());
+        let kept = self.kept.filter(|kept| !self.has_lapsed(*kept, now));
         let charges = match (kept, ahead) {
             (Some(kept), 0) => return self.not_before(kept).max(now),
             (Some(_), _) => ahead - 1,

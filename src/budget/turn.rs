@@ -1,7 +1,5 @@
 //! What a request holds between asking for a site's budget and going out.
 
-use std::time::Duration;
-
 use tokio::time::Instant;
 
 use super::queue::Place;
@@ -50,7 +48,7 @@ impl Turn {
     /// The request goes out now; the next waiter becomes the head.
     pub(crate) fn spend(self) -> Passage {
         let Some(place) = self.0 else { return Passage::unlimited() };
-        let passage = Passage::of(place.grace());
+        let passage = Passage::until(place.good_until());
         place.spend();
         passage
     }
@@ -68,8 +66,8 @@ impl Passage {
         Self { fresh_until: None }
     }
 
-    pub(super) fn of(grace: Duration) -> Self {
-        Self { fresh_until: Some(Instant::now() + grace) }
+    pub(super) fn until(fresh_until: Instant) -> Self {
+        Self { fresh_until: Some(fresh_until) }
     }
 
     /// Whether another attempt may still use its slot, if the site has not seen this one.

@@ -1,12 +1,11 @@
 //! One `[[endpoint]]` of an inventory, which stands for one endpoint or for many sessions.
 
-use crate::endpoint::{Endpoint, InvalidEndpoint, Labels};
+use crate::endpoint::{Endpoint, InvalidEndpoint, Labels, MAX_WEIGHT};
 use crate::id::EndpointId;
 
 use super::fault::Fault;
 use super::hint;
 use super::password::{Lookup, Password};
-use super::snapshot::MAX_WEIGHT;
 use super::table::{Found, Table};
 
 /// A checked entry, before its sessions are counted out.
@@ -135,7 +134,9 @@ fn read_labels(table: Table<'_>) -> Result<Labels, Fault> {
         provider: table.label("provider")?,
         group: table.label("group")?,
         tags: table.labels("tags")?,
-        weight: table.integer("weight", 1..=MAX_WEIGHT)?.map_or(1, |weight| weight.value as u32),
+        weight: table
+            .integer("weight", 1..=u64::from(MAX_WEIGHT))?
+            .map_or(1, |weight| weight.value as u32),
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, MAX_WEIGHT};
 use crate::error::Error;
 use crate::id::EndpointId;
 
@@ -57,7 +57,7 @@ impl Snapshot {
 
     fn add(&mut self, endpoint: Endpoint) -> Result<(), Error> {
         let id = endpoint.id().clone();
-        if !(1..=MAX_WEIGHT).contains(&u64::from(endpoint.labels().weight)) {
+        if !(1..=MAX_WEIGHT).contains(&endpoint.labels().weight) {
             let message = format!("endpoint {id}: the weight must be 1 to {MAX_WEIGHT}");
             return Err(Error::inventory(message));
         }
@@ -157,9 +157,6 @@ impl Reloaded {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
 }
-
-/// Largest weight of an endpoint, as in the pool.
-pub(super) const MAX_WEIGHT: u64 = 1000;
 
 fn is_same(one: &Endpoint, other: &Endpoint) -> bool {
     one.fingerprint() == other.fingerprint() && one.labels() == other.labels()

@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 
-use compact_str::CompactString;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::Fault;
@@ -73,11 +72,11 @@ impl<'a> Table<'a> {
     }
 
     /// A word for people to sort by.
-    pub(super) fn label(&self, key: &str) -> Result<Option<CompactString>, Fault> {
+    pub(super) fn label(&self, key: &str) -> Result<Option<String>, Fault> {
         self.text(key)?.map(|found| check_label(key, found)).transpose()
     }
 
-    pub(super) fn labels(&self, key: &str) -> Result<Vec<CompactString>, Fault> {
+    pub(super) fn labels(&self, key: &str) -> Result<Vec<String>, Fault> {
         let Some(found) = self.value(key) else {
             return Ok(Vec::new());
         };
@@ -101,12 +100,12 @@ pub(super) fn wrong_type(key: &str, wanted: &str, found: Found<&DeValue<'_>>) ->
     Fault::new(found.at, format!("`{key}` must be {wanted}; it has a value of type {kind}"))
 }
 
-fn check_label(key: &str, label: Found<&str>) -> Result<CompactString, Fault> {
+fn check_label(key: &str, label: Found<&str>) -> Result<String, Fault> {
     if label.value.trim().is_empty() {
         return Err(Fault::new(label.at, format!("`{key}` must not be empty")));
     }
     if label.value.contains(char::is_control) {
         return Err(Fault::new(label.at, format!("`{key}` cannot contain control characters")));
     }
-    Ok(CompactString::from(label.value))
+    Ok(label.value.to_owned())
 }

@@ -9,10 +9,11 @@ use tokio::time::{Instant, sleep_until};
 use super::releaser::Releaser;
 use super::waiting::Waiting;
 use super::watchdog::Watchdog;
-use super::{Core, Pool, Settings, Shared, random_number};
+use super::{Core, Pool, Settings, Shared};
 use crate::error::{Error, Kind};
 use crate::id::PoolName;
 use crate::inventory::Inventory;
+use crate::random;
 use crate::store::{LeaseStore, MemoryStore, Mode, Order, Policy, PoolConfig, ReapRequest};
 use crate::telemetry::Counters;
 use crate::verdict::{DefaultJudge, Judge};
@@ -111,7 +112,7 @@ impl PoolBuilder {
     }
 
     /// Longest pause between two questions to the store while a request waits. Default 250 ms;
-    /// releases in this process and the store's own hint end it sooner.
+    /// releases in this process, and the moment that the store names, end it sooner.
     pub fn poll_every(mut self, pause: Duration) -> Self {
         self.settings.poll_every = pause;
         self
@@ -131,6 +132,9 @@ impl PoolBuilder {
     ///
     /// # Panics
     /// Outside of a tokio runtime, which its background tasks need.
+    ///
+    /// # Cancel safety
+    /// A dropped future leaves no pool; in a store of yours nothing was changed.
     pub async fn build(self) -> Result<Pool, Error> {
         self.check()?;
         let embedded = self.store.is_none();
@@ -208,7 +212,7 @@ impl Core {
     async fn reap_now_and_then(self: Arc<Self>) {
         let mut failing = false;
         loop {
-            let jitter = Duration::from_millis(random_number() % 1000);
+            let jitter = Duration::from_millis(random::number() % 1000);
             sleep_until(Instant::now() + REAP_EVERY + jitter).await;
             loop {
                 match self.store.reap(ReapRequest { pool: self.name.clone() }).await {

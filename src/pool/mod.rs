@@ -98,6 +98,11 @@ impl Pool {
         PoolBuilder::new(name, inventory)
     }
 
+    /// Whether both are handles to one pool of this process.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The pool's name.
     pub fn name(&self) -> &PoolName {
         &self.0.core.name
@@ -113,7 +118,7 @@ impl Pool {
         self.0.core.counters.snapshot()
     }
 
-    /// Counts of the pool's states.
+    /// Counts of the pool's states. Changes nothing, dropped or not.
     ///
     /// # Errors
     /// Those of [`LeaseStore::status`].
@@ -121,7 +126,7 @@ impl Pool {
         self.0.core.store.status(&self.0.core.name).await
     }
 
-    /// All members with their states, in order of their ids.
+    /// All members with their states, in order of their ids. Changes nothing, dropped or not.
     ///
     /// # Errors
     /// Those of [`LeaseStore::list`].
@@ -263,14 +268,6 @@ impl Pool {
 }
 
 const PAGE: usize = 1000;
-
-/// For policies that draw lots; not a secret.
-pub(crate) fn random_number() -> u64 {
-    let mut bytes = [0; 8];
-    // Without randomness the draw is only predictable.
-    let _ = getrandom::fill(&mut bytes);
-    u64::from_le_bytes(bytes)
-}
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -44,6 +44,18 @@ impl Pending {
     }
 }
 
+/// Jobs that are done when it is dropped.
+struct Done<'a> {
+    pending: &'a Pending,
+    jobs: usize,
+}
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.pending.finish(self.jobs);
+    }
+}
+
 /// The receiving half, before the pool that it works for exists.
 pub(super) struct Worker {
     queue: mpsc::Receiver<Job>,
@@ -105,9 +117,9 @@ impl Worker {
     pub(super) async fn run(mut self, core: Arc<Core>) {
         let mut jobs = Vec::with_capacity(MAX_BATCH);
         while self.queue.recv_many(&mut jobs, MAX_BATCH).await > 0 {
-            let count = jobs.len();
+            // Also when the store panics, or a shutdown would wait for ever.
+            let _done = Done { pending: &self.pending, jobs: jobs.len() };
             core.give_back(jobs.drain(..)).await;
-            self.pending.finish(count);
         }
     }
 }

@@ -8,9 +8,10 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout_at};
 
 use super::question::Question;
-use super::{Lease, Pool, random_number};
+use super::{Lease, Pool};
 use crate::error::{Error, Kind};
 use crate::id::EndpointId;
+use crate::random;
 use crate::site::Site;
 
 /// The pool's queue in this process. Whoever holds the turn asks the store; the others wait
@@ -52,7 +53,7 @@ impl Default for Waiting {
             freed: Notify::new(),
             changes: AtomicU64::new(0),
             queued: AtomicUsize::new(0),
-            lots: AtomicU64::new(random_number()),
+            lots: AtomicU64::new(random::number()),
             known: std::sync::Mutex::default(),
         }
     }
@@ -114,11 +115,8 @@ impl Waiting {
 
     /// A number for policies that draw lots; it need not be a secret.
     pub(super) fn lot(&self) -> u64 {
-        // One step of splitmix64, from a start that differs between processes.
-        let mut lot = self.lots.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        lot = (lot ^ (lot >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        lot = (lot ^ (lot >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        lot ^ (lot >> 31)
+        // From a start that differs between processes.
+        random::mix(self.lots.fetch_add(random::STEP, Ordering::Relaxed))
     }
 
     /// Sleeps until `until`, or until something changed since `seen`.
@@ -311,7 +309,7 @@ impl<'a> Waiter<'a> {
 
 /// Up to an eighth longer, so that workers do not ask in step.
 fn jittered(pause: Duration) -> Duration {
-    let share = u32::from(random_number().to_le_bytes()[0]);
+    let share = u32::from(random::number().to_le_bytes()[0]);
     pause + pause / 8 * share / 255
 }
 

@@ -64,6 +64,8 @@ impl Watchdog {
     /// Takes out what is due, and says when the next one is; `None` when nothing is left.
     fn due(&self, now: Instant) -> (Vec<Arc<dyn Expire>>, Option<Instant>) {
         let mut watched = self.watched();
+        // Until the task rests again, whoever comes tells it.
+        watched.next_look = None;
         let mut due = Vec::new();
         let mut next: Option<Instant> = None;
         for (_, entry) in &mut watched.exchanges {
@@ -162,6 +164,20 @@ mod tests {
         after(6).await;
         assert_eq!(late.ended.load(Ordering::SeqCst), 1, "also after the task had nothing to do");
         task.abort();
+    }
+
+    /// Between two looks the task is busy ending exchanges.
+    #[tokio::test(start_paused = true)]
+    async fn an_exchange_that_comes_between_two_looks_is_not_missed() {
+        let watchdog = Watchdog::default();
+        let _due = watched(&watchdog, 1);
+        watchdog.sooner.notified().await;
+        tokio::time::advance(Duration::from_secs(2)).await;
+        let (due, next) = watchdog.due(Instant::now());
+        assert_eq!((due.len(), next), (1, None));
+        let _between = watched(&watchdog, 1);
+        let told = timeout_at(Instant::now(), watchdog.sooner.notified()).await;
+        assert!(told.is_ok(), "the task would sleep past its end");
     }
 
     #[tokio::test(start_paused = true)]

@@ -46,10 +46,16 @@ pub(crate) fn large_ttl(ttl: Duration, largest: Duration) -> Error {
     invalid(format!("the ttl {ttl:?} is over the pool's largest, {largest:?}"))
 }
 
+/// Sums of times and instants stay representable.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 pub(crate) fn config(config: &PoolConfig) -> Result<(), Error> {
     let PoolConfig { largest_ttl, largest_lifetime, .. } = *config;
     if largest_ttl.is_zero() {
         return Err(invalid("a pool's largest ttl must be above zero"));
+    }
+    if largest_lifetime > LONGEST {
+        return Err(invalid("a pool's largest lifetime is over 365 days"));
     }
     if largest_lifetime < largest_ttl {
         return Err(invalid(format!(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use crate::endpoint::MAX_WEIGHT;
 use crate::id::{EndpointId, Fence, PoolName};
 use crate::secret::Token;
 use crate::site::Site;
@@ -15,6 +16,7 @@ pub const MAX_SWEEP: usize = 64;
 
 /// Whether a pool reserves the endpoints it grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Mode {
     /// An endpoint has at most one valid lease.
     #[default]
@@ -26,6 +28,7 @@ pub enum Mode {
 
 /// Which of the ready endpoints is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Policy {
     /// The one that has been available longest. Not for shared pools, which always go by
     /// [`LeastAssigned`](Self::LeastAssigned).
@@ -161,6 +164,7 @@ impl Grant {
 
 /// Token and time left of an exclusive lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Term {
     /// Proves ownership.
     pub token: Token,
@@ -168,8 +172,16 @@ pub struct Term {
     pub remaining: Duration,
 }
 
+impl Term {
+    /// A term, for implementors of stores.
+    pub const fn new(token: Token, remaining: Duration) -> Self {
+        Self { token, remaining }
+    }
+}
+
 /// Asks for a later deadline.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RenewRequest {
     /// The pool.
     pub pool: PoolName,
@@ -177,6 +189,13 @@ pub struct RenewRequest {
     pub token: Token,
     /// Time from now to the new deadline, above zero and at most the pool's largest.
     pub ttl: Duration,
+}
+
+impl RenewRequest {
+    /// A request for this much time from now.
+    pub const fn new(pool: PoolName, token: Token, ttl: Duration) -> Self {
+        Self { pool, token, ttl }
+    }
 }
 
 /// What came of a renewal.
@@ -192,6 +211,7 @@ pub enum RenewReply {
 
 /// Gives leases back.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ReleaseRequest {
     /// The pool.
     pub pool: PoolName,
@@ -199,8 +219,16 @@ pub struct ReleaseRequest {
     pub releases: Vec<Release>,
 }
 
+impl ReleaseRequest {
+    /// Gives these leases back.
+    pub const fn new(pool: PoolName, releases: Vec<Release>) -> Self {
+        Self { pool, releases }
+    }
+}
+
 /// One lease with its verdict.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Release {
     /// Which lease.
     pub claim: Claim,
@@ -210,8 +238,16 @@ pub struct Release {
     pub site: Option<Site>,
 }
 
+impl Release {
+    /// Gives a lease back with this verdict; a shun in it needs the site.
+    pub const fn new(claim: Claim, verdict: Verdict, site: Option<Site>) -> Self {
+        Self { claim, verdict, site }
+    }
+}
+
 /// What proves a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Claim {
     /// The token of an exclusive lease.
     Lease(Token),
@@ -237,6 +273,7 @@ pub enum ReleaseReply {
 
 /// Gives up a token.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CancelRequest {
     /// The pool.
     pub pool: PoolName,
@@ -245,6 +282,13 @@ pub struct CancelRequest {
     /// How long a late grant to this token is refused; at least as long as a call may be under
     /// way.
     pub tombstone: Duration,
+}
+
+impl CancelRequest {
+    /// Gives a token up.
+    pub const fn new(pool: PoolName, token: Token, tombstone: Duration) -> Self {
+        Self { pool, token, tombstone }
+    }
 }
 
 /// What came of a cancel.
@@ -260,13 +304,22 @@ pub enum CancelReply {
 
 /// Asks for a bounded clean-up.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ReapRequest {
     /// The pool.
     pub pool: PoolName,
 }
 
+impl ReapRequest {
+    /// Cleans this pool up.
+    pub const fn new(pool: PoolName) -> Self {
+        Self { pool }
+    }
+}
+
 /// What a clean-up did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ReapReply {
     /// Leases past their deadline that were taken back, at most [`MAX_SWEEP`].
     pub reclaimed: usize,
@@ -274,6 +327,13 @@ pub struct ReapReply {
     pub promoted: usize,
     /// Whether more of either is left.
     pub more: bool,
+}
+
+impl ReapReply {
+    /// A reply, for implementors of stores.
+    pub const fn new(reclaimed: usize, promoted: usize, more: bool) -> Self {
+        Self { reclaimed, promoted, more }
+    }
 }
 
 /// Counts of a pool at one moment.
@@ -331,6 +391,7 @@ impl Status {
 
 /// Asks for a page of members.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ListRequest {
     /// The pool.
     pub pool: PoolName,
@@ -338,6 +399,13 @@ pub struct ListRequest {
     pub after: Option<EndpointId>,
     /// Most members in the reply.
     pub limit: usize,
+}
+
+impl ListRequest {
+    /// The first page, or the one after an id.
+    pub const fn new(pool: PoolName, after: Option<EndpointId>, limit: usize) -> Self {
+        Self { pool, after, limit }
+    }
 }
 
 /// One member of a pool.
@@ -399,11 +467,19 @@ pub enum StandingOrder {
 
 /// An administrator's request.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct AdminRequest {
     /// The pool.
     pub pool: PoolName,
     /// What to do.
     pub order: Order,
+}
+
+impl AdminRequest {
+    /// Orders something for a pool.
+    pub const fn new(pool: PoolName, order: Order) -> Self {
+        Self { pool, order }
+    }
 }
 
 /// What an administrator may order.
@@ -446,9 +522,6 @@ pub struct Member {
     /// while it catches up.
     pub assignments: Option<u64>,
 }
-
-/// Largest weight of a member.
-pub const MAX_WEIGHT: u32 = 1000;
 
 /// Most assignments that a member may start with: up to here a share, (assignments + 1/2) /
 /// weight, is exact enough in a 64-bit float to tell any two unequal ones apart.

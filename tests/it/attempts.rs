@@ -182,6 +182,25 @@ async fn a_site_that_answers_407_costs_no_endpoint_that_has_worked() {
     }
 }
 
+/// Whoever owns many hosts takes no endpoint out either.
+#[tokio::test]
+async fn many_hosts_that_answer_407_cost_no_endpoint_that_has_worked() {
+    let web = Web::start(|asked| match asked.url.contains(".evil.test/") {
+        true => text(StatusCode::PROXY_AUTHENTICATION_REQUIRED, "mine"),
+        false => text(StatusCode::OK, "hello"),
+    })
+    .await;
+    let (pool, client) = client(&web, &[web.url(), web.url(), web.url()]).await;
+    for _ in 0..3 {
+        client.get("http://good.test/").send().await.unwrap().bytes().await.unwrap();
+    }
+    for host in 0..4 {
+        let response = client.get(format!("http://x{host}.evil.test/")).send().await.unwrap();
+        response.bytes().await.unwrap();
+    }
+    assert_eq!(pool.status().await.unwrap().quarantined, 0);
+}
+
 /// A site that refuses one endpoint and serves the next takes none of them out.
 #[tokio::test]
 async fn a_site_cannot_pick_off_endpoints_that_have_worked() {
@@ -328,10 +347,10 @@ struct Gateway {
     sent: Arc<Mutex<Vec<tokio::time::Instant>>>,
 }
 
-impl Service<reqwest_lease::Send> for Gateway {
+impl Service<reqwest_lease::Outgoing> for Gateway {
     type Response = Response;
     type Error = BoxError;
-    type Future = reqwest_lease::BoxFuture;
+    type Future = reqwest_lease::LeaseFuture;
 
     fn poll_ready(
         &mut self,
@@ -340,7 +359,7 @@ impl Service<reqwest_lease::Send> for Gateway {
         std::task::Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, _: reqwest_lease::Send) -> Self::Future {
+    fn call(&mut self, _: reqwest_lease::Outgoing) -> Self::Future {
         type TunnelError = <Tunnel<HttpConnector> as Service<Uri>>::Error;
         let Self { gone, sent } = self.clone();
         Box::pin(async move {

@@ -202,14 +202,14 @@ async fn no_time_is_too_long_for_verdicts_slow_sites_and_stores() {
     let (store, name) = (MemoryStore::new(), PoolName::new("odd").unwrap());
     let members = vec![Member::new(EndpointId::new("a").unwrap())];
     for order in [Order::Init(PoolConfig::default()), Order::Add(members)] {
-        let request = reqwest_lease::AdminRequest { pool: name.clone(), order };
+        let request = reqwest_lease::AdminRequest::new(name.clone(), order);
         store.administer(request).await.unwrap();
     }
     let mut request = AcquireRequest::new(name.clone(), Token::random(), Duration::from_secs(1));
     request.expiry_cooldown = EVER;
     request.random = u64::MAX;
     store.acquire(request).await.unwrap();
-    let request = CancelRequest { pool: name, token: Token::random(), tombstone: EVER };
+    let request = CancelRequest::new(name, Token::random(), EVER);
     store.cancel(request).await.unwrap();
 }
 

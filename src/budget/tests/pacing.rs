@@ -194,6 +194,18 @@ async fn an_empty_pool_stores_up_no_burst() {
     assert!(starts.excess(ms(50), 3) <= 1.001);
 }
 
+/// A lapsed slot of a slow site would cost a whole interval: a busy pool would starve it.
+#[tokio::test(start_paused = true)]
+async fn a_slow_sites_slot_is_kept_until_another_is_due() {
+    let budgets = only(Budget::per_minute(15));
+    pass(&budgets, &example()).await;
+    let mut turn = turn_with_slot(&budgets, &example()).await;
+    sleep(ms(3_900)).await;
+    assert!(turn.try_slot(), "the lease came late, and before the next slot");
+    drop(turn.spend());
+    assert!(budgets.try_pass_for(&example()).is_none());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_kept_slot_lapses_after_the_grace() {
     let budgets = only(Budget::per_second(10));

@@ -151,6 +151,7 @@ macro_rules! for_each_property {
             a_shared_cooldown_is_not_undone_by_a_success
             a_longer_shared_cooldown_counts
             a_late_success_does_not_clear_a_newer_strike
+            failures_at_once_are_one_strike
             a_shared_quarantine_outlasts_later_verdicts
             a_shared_endpoint_obeys_orders_at_once
             a_shared_endpoint_is_shunned_for_a_site

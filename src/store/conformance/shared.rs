@@ -87,6 +87,19 @@ pub async fn a_late_success_does_not_clear_a_newer_strike(fixture: &dyn Fixture)
     assert_eq!(scene.list().await[0].strikes, 0);
 }
 
+/// Holders at once that fail at once are one failure; one that was granted later is another.
+pub async fn failures_at_once_are_one_strike(fixture: &dyn Fixture) {
+    let scene = Scene::shared(fixture, 1).await;
+    let strike = || Verdict::default().with_strike(Strike::Add);
+    let at_once = [scene.grant().await, scene.grant().await, scene.grant().await];
+    for grant in &at_once {
+        scene.release(grant, strike()).await;
+    }
+    assert_eq!(scene.list().await[0].strikes, 1);
+    scene.release(&scene.grant().await, strike()).await;
+    assert_eq!(scene.list().await[0].strikes, 2);
+}
+
 /// A shared endpoint goes to quarantine and stays there under later verdicts.
 pub async fn a_shared_quarantine_outlasts_later_verdicts(fixture: &dyn Fixture) {
     let scene = Scene::shared(fixture, 2).await;

@@ -8,6 +8,7 @@ use super::pool::{Lease, Pool};
 use super::slot::{Place, Rank};
 use crate::error::Error;
 use crate::id::Fence;
+use crate::random;
 use crate::secret::Token;
 use crate::site::Site;
 use crate::store::{AcquireReply, AcquireRequest, Grant, Mode, Term, check};
@@ -140,10 +141,7 @@ impl Wish {
     /// The request's number first, then one for each further grant (a step of splitmix64).
     fn next_random(&self) -> u64 {
         let random = self.random.get();
-        let mut mixed = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        self.random.set(mixed ^ mixed >> 31);
+        self.random.set(random::mix(random));
         random
     }
 }

@@ -50,7 +50,7 @@ use crate::id::PoolName;
 /// let pool = PoolName::new("vn")?;
 /// let members = vec![Member::new(EndpointId::new("vn-a01")?)];
 /// for order in [Order::Init(PoolConfig::default()), Order::Add(members)] {
-///     store.administer(AdminRequest { pool: pool.clone(), order }).await?;
+///     store.administer(AdminRequest::new(pool.clone(), order)).await?;
 /// }
 ///
 /// let ttl = Duration::from_secs(30);

@@ -334,7 +334,7 @@ impl Model {
     fn strike(&mut self, at: usize, strike: Strike, fence: u64) {
         let known = &mut self.members[at];
         match strike {
-            Strike::Add => {
+            Strike::Add if known.struck_at < fence => {
                 known.said.strikes += 1;
                 known.struck_at = self.fence;
             }

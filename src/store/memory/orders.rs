@@ -70,7 +70,7 @@ impl Pool {
     }
 
     fn newcomer(&mut self, member: &Member, lowest: Option<(u64, u32)>) -> Slot {
-        let own = self.former.remove(&member.endpoint).unwrap_or(0);
+        let own = self.former.pop(&member.endpoint).unwrap_or(0);
         let floor = lowest.map_or(0, |(assignments, weight)| {
             let floor = u128::from(assignments) * u128::from(member.weight) / u128::from(weight);
             u64::try_from(floor).unwrap_or(u64::MAX)

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use lru::LruCache;
 use tokio::time::Instant;
 
 use super::MAX_SWEEP;
@@ -33,7 +35,7 @@ pub(super) struct Pool {
     pub(super) tombstones: Tombstones,
     pub(super) shuns: Shuns,
     /// Assignments of those that were removed.
-    pub(super) former: HashMap<EndpointId, u64>,
+    pub(super) former: LruCache<EndpointId, u64>,
     pub(super) disabled: usize,
     pub(super) quarantined: usize,
     pub(super) fence: u64,
@@ -58,6 +60,16 @@ impl Lease {
     }
 }
 
+/// Counts of removed members are kept for so many of them: sessions with ever new ids must not
+/// fill the memory.
+const MAX_FORMER: NonZeroUsize = NonZeroUsize::new(100_000).unwrap();
+
+fn former() -> LruCache<EndpointId, u64> {
+    let mut former = LruCache::unbounded();
+    former.resize(MAX_FORMER);
+    former
+}
+
 impl Pool {
     pub(super) fn new(config: PoolConfig) -> Self {
         Self {
@@ -70,7 +82,7 @@ impl Pool {
             leases: HashMap::default(),
             tombstones: Tombstones::default(),
             shuns: Shuns::default(),
-            former: HashMap::new(),
+            former: former(),
             disabled: 0,
             quarantined: 0,
             fence: 0,
@@ -141,7 +153,7 @@ impl Pool {
         self.place(index, Place::Disabled);
         self.disabled -= 1;
         let (id, assignments) = self.members.remove(index);
-        self.former.insert(id, assignments);
+        self.former.put(id, assignments);
     }
 
     /// Takes back expired leases and readies what has cooled, a bounded number of each.

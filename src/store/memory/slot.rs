@@ -69,15 +69,13 @@ impl Slot {
     pub(super) fn strike(&mut self, strike: Strike, fence: u64, last: u64) {
         match strike {
             Strike::Keep => {}
-            Strike::Add => {
+            // Holders at once in a shared pool fail at once: that is one failure.
+            Strike::Add if self.struck_at < fence => {
                 self.strikes = self.strikes.saturating_add(1);
                 self.struck_at = last;
             }
-            Strike::Reset => {
-                if self.struck_at < fence {
-                    self.strikes = 0;
-                }
-            }
+            Strike::Reset if self.struck_at < fence => self.strikes = 0,
+            Strike::Add | Strike::Reset => {}
         }
     }
 }

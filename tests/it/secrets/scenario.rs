@@ -123,7 +123,7 @@ impl Origins {
 
     async fn tower(&self, pool: Pool) {
         let layer = self.builder(pool).build_layer().unwrap();
-        let told = tower::ServiceBuilder::new().map_request(|send: reqwest_lease::Send| {
+        let told = tower::ServiceBuilder::new().map_request(|send: reqwest_lease::Outgoing| {
             tell::value("send", &send);
             send
         });

@@ -27,7 +27,7 @@ impl Spy {
         let members = inventory.snapshot();
         let members = members.iter().map(|endpoint| Member::new(endpoint.id().clone())).collect();
         for order in [Order::Init(PoolConfig::default()), Order::Add(members)] {
-            self.administer(AdminRequest { pool: name.clone(), order }).await.unwrap();
+            self.administer(AdminRequest::new(name.clone(), order)).await.unwrap();
         }
         Pool::builder(name, inventory).store(self.clone())
     }
