@@ -27,6 +27,9 @@ pub enum Kind {
     PoolPaused,
     /// The pool has no state: it was never set up, or its state was lost.
     PoolUninitialised,
+    /// The pool's state was written by another version of this crate, in a layout that is unknown
+    /// here.
+    PoolTooNew,
     /// No pool of this name is known here.
     UnknownPool,
     /// The pool has been shut down in this process.
@@ -66,6 +69,7 @@ impl Kind {
             Self::PoolExhausted => "pool_exhausted",
             Self::PoolPaused => "pool_paused",
             Self::PoolUninitialised => "pool_uninitialised",
+            Self::PoolTooNew => "pool_too_new",
             Self::UnknownPool => "unknown_pool",
             Self::PoolClosed => "pool_closed",
             Self::StoreUnavailable => "store_unavailable",

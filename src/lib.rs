@@ -14,10 +14,15 @@
 //! | several requests on one endpoint | [`Pool::hold`] |
 //! | to know what served a response | [`LeaseInfo`] |
 //! | a verdict of your own on outcomes | [`Judge`] |
+//! | one pool for many processes | `RedisStore` (feature `redis`) |
 //! | a store of your own | [`LeaseStore`] |
 //!
 //! It is for permitted public pages. Budgets are per site and shared by all endpoints: a change
 //! of endpoint never gets around a site's limit.
+
+// So that the servers that tests start are one file for unit and integration tests.
+#[cfg(all(test, feature = "redis"))]
+extern crate self as reqwest_lease;
 
 mod body;
 mod budget;
@@ -40,7 +45,6 @@ mod random;
 mod record;
 mod redirect;
 #[cfg(feature = "redis")]
-#[cfg_attr(not(test), allow(dead_code, unused_imports))] // the Redis store is what calls it
 mod redis;
 mod replay;
 #[cfg(feature = "retry")]
@@ -67,6 +71,8 @@ pub use options::{LeaseInfo, LeaseOptions};
 pub use outcome::Outcome;
 pub use pool::{HeldLease, Pool, PoolBuilder};
 pub use redirect::Redirects;
+#[cfg(feature = "redis")]
+pub use redis::acl::Role as RedisRole;
 #[cfg(feature = "retry")]
 pub use retry::LeaseRetryStrategy;
 pub use secret::{Secret, Token};
@@ -81,6 +87,8 @@ pub use store::{
     ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, StandingOrder, State, Status, Term,
     Violation, violations,
 };
+#[cfg(feature = "redis")]
+pub use store::{RedisStore, RedisStoreBuilder};
 pub use targets::Targets;
 pub use telemetry::Counts;
 pub use verdict::{DefaultJudge, Evidence, Judge, QuarantineCode, Strike, Verdict};

@@ -1,8 +1,16 @@
 //! The roles of worker, administrator and observer, as the server's access rules.
 
-/// Whom a user of the server is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+/// Whom a user of the Redis server is for.
+///
+/// ```
+/// use reqwest_lease::RedisRole;
+///
+/// let command = RedisRole::Worker.set_user("crawler", "lease");
+/// assert!(command.starts_with("ACL SETUSER crawler on "));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
     /// Leases: reads an administrator's orders and cannot write them, nor the audit trail.
     ///
     /// This keeps orders safe from honest workers' mistakes. A worker that means harm can still
@@ -18,13 +26,13 @@ impl Role {
     /// The command that makes `user` one of this role, as `redis-cli` and ACL files take it.
     ///
     /// It sets no password and leaves the user's own: without one nobody can log in as `user`.
-    pub(crate) fn set_user(self, user: &str, namespace: &str) -> String {
+    pub fn set_user(self, user: &str, namespace: &str) -> String {
         let words = ["ACL", "SETUSER", user].map(str::to_owned).into_iter();
         words.chain(self.rules(namespace)).map(quoted).collect::<Vec<_>>().join(" ")
     }
 
     /// The rules one by one. They replace those that a user has, but for passwords.
-    pub(crate) fn rules(self, namespace: &str) -> Vec<String> {
+    pub fn rules(self, namespace: &str) -> Vec<String> {
         let space = escaped(namespace);
         let pool = |access: &str, names: &[&[&str]]| -> Vec<String> {
             let names = names.iter().copied().flatten();

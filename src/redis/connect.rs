@@ -70,6 +70,7 @@ impl Connection {
     }
 
     /// Sends a command, in a cluster to any of its nodes.
+    #[cfg(test)]
     pub(crate) async fn command(&self, command: Cmd) -> Result<Value, Error> {
         self.send(Instant::now() + self.0.call_timeout, command).await
     }

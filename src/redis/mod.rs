@@ -1,7 +1,13 @@
-//! A connection to Redis or Valkey that survives the server's troubles.
+//! Redis or Valkey: scripts, and a connection that survives the server's troubles.
 //!
 //! | file | concept |
 //! |---|---|
+//! | `keys` | the names of keys |
+//! | `script` | a script and one call of it |
+//! | `commands` | the scripts of `lua/`, with what they take |
+//! | `arguments` | the arguments of a call, checked against what the script takes |
+//! | `words` | the words that scripts and this crate have in common |
+//! | `reply` | reading what a script answers |
 //! | `options` | where the server is and how long calls may take |
 //! | `connect` | the connection that a store calls through |
 //! | `holder` | one shared connection to a server, replaced when it is no longer good |
@@ -14,23 +20,34 @@
 
 pub(crate) mod acl;
 mod address;
+mod arguments;
 mod check;
 #[cfg(feature = "redis-cluster")]
 mod cluster;
+pub(crate) mod commands;
 mod connect;
 mod fault;
 mod holder;
+pub(crate) mod keys;
 mod link;
 mod options;
 mod pace;
+pub(crate) mod reply;
 mod script;
 #[cfg(feature = "redis-sentinel")]
 mod sentinel;
 mod stream;
+pub(crate) mod words;
+
 #[cfg(test)]
 mod tests;
 
+pub(crate) use arguments::Arguments;
+pub(crate) use commands::Command;
 pub(crate) use connect::Connection;
-pub(crate) use fault::Fault;
+#[cfg(test)]
+use fault::Fault;
+pub(crate) use keys::{Namespace, PoolKeys};
 pub(crate) use options::ConnectOptions;
-pub(crate) use script::{Call, Script};
+pub(crate) use reply::Reply;
+pub(crate) use script::Call;

@@ -8,11 +8,15 @@ use super::{
 };
 use crate::error::{Error, Kind};
 use crate::id::PoolName;
+use crate::secret::Token;
 
 pub(crate) fn acquire(request: &AcquireRequest, config: &PoolConfig) -> Result<(), Error> {
-    let tokens = &request.tokens;
+    tokens(&request.tokens)?;
+    ttl(request.ttl, config)
+}
+
+pub(crate) fn tokens(tokens: &[Token]) -> Result<(), Error> {
     batch(tokens.len(), "an acquire", "tokens")?;
-    ttl(request.ttl, config)?;
     if tokens.iter().enumerate().any(|(nth, token)| tokens[..nth].contains(token)) {
         return Err(invalid("an acquire names a token twice"));
     }
@@ -24,14 +28,22 @@ pub(crate) fn release(request: &ReleaseRequest) -> Result<(), Error> {
 }
 
 pub(crate) fn ttl(ttl: Duration, config: &PoolConfig) -> Result<(), Error> {
-    if ttl.is_zero() {
-        return Err(invalid("a ttl must be above zero"));
+    some_ttl(ttl)?;
+    match ttl > config.largest_ttl {
+        true => Err(large_ttl(ttl, config.largest_ttl)),
+        false => Ok(()),
     }
-    if ttl > config.largest_ttl {
-        let largest = config.largest_ttl;
-        return Err(invalid(format!("the ttl {ttl:?} is over the pool's largest, {largest:?}")));
+}
+
+pub(crate) fn some_ttl(ttl: Duration) -> Result<(), Error> {
+    match ttl.is_zero() {
+        true => Err(invalid("a ttl must be above zero")),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+pub(crate) fn large_ttl(ttl: Duration, largest: Duration) -> Error {
+    invalid(format!("the ttl {ttl:?} is over the pool's largest, {largest:?}"))
 }
 
 /// Sums of times and instants stay representable.
@@ -71,6 +83,14 @@ pub(crate) fn members(members: &[Member]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+pub(crate) fn unknown(pool: &PoolName, endpoint: &str) -> Error {
+    invalid(format!("pool {pool} has no endpoint {endpoint}"))
+}
+
+pub(crate) fn exists(pool: &PoolName) -> Error {
+    invalid(format!("pool {pool} has been set up before"))
 }
 
 pub(crate) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

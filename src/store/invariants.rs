@@ -10,6 +10,13 @@ use crate::store::{LeaseStore, ListRequest, MemberState, Mode, StandingOrder, St
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation(String);
 
+impl Violation {
+    #[cfg(feature = "redis")]
+    pub(crate) fn new(what: String) -> Self {
+        Self(what)
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

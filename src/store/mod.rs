@@ -5,12 +5,16 @@ pub(crate) mod check;
 pub mod conformance;
 mod invariants;
 mod memory;
+#[cfg(feature = "redis")]
+mod redis;
 mod request;
 
 use async_trait::async_trait;
 
 pub use invariants::{Violation, violations};
 pub use memory::MemoryStore;
+#[cfg(feature = "redis")]
+pub use redis::{RedisStore, RedisStoreBuilder};
 pub use request::*;
 
 use crate::error::Error;

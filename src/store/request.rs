@@ -53,6 +53,10 @@ pub struct PoolConfig {
     /// Longest time from grant to last deadline, over all renewals. Default 1 h: a hung task
     /// cannot hold an endpoint for ever.
     pub largest_lifetime: Duration,
+    /// Whether nothing is granted for the largest ttl after the store's server was restarted or
+    /// replaced: it may lack grants of before. Default `true`. Of no effect in a shared pool, nor in
+    /// a store that ends with its server.
+    pub failover_hold: bool,
 }
 
 impl Default for PoolConfig {
@@ -62,6 +66,7 @@ impl Default for PoolConfig {
             policy: Policy::default(),
             largest_ttl: Duration::from_secs(600),
             largest_lifetime: Duration::from_secs(3600),
+            failover_hold: true,
         }
     }
 }
@@ -339,6 +344,8 @@ pub struct Status {
     pub config: PoolConfig,
     /// Whether an administrator has paused the pool.
     pub paused: bool,
+    /// Time to the end of a failover hold that is on.
+    pub hold: Option<Duration>,
     /// Endpoints that can be granted now: ready, and cooling ones whose time has come.
     pub ready: usize,
     /// Endpoints whose cooldown goes on.
@@ -364,6 +371,7 @@ impl Status {
         Self {
             config,
             paused: false,
+            hold: None,
             ready: 0,
             cooling: 0,
             leased: 0,
@@ -497,6 +505,8 @@ pub enum Order {
     Pause,
     /// Ends a pause.
     Resume,
+    /// Ends a failover hold at once, on an administrator's word that no lease of before is in use.
+    EndHold,
 }
 
 /// A member to add.

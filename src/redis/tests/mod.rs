@@ -10,6 +10,7 @@ mod lost;
 mod moves;
 mod proxy;
 mod refusals;
+mod scripts;
 #[cfg(feature = "redis-sentinel")]
 mod sentinel;
 mod server;
@@ -21,7 +22,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::Either;
 
-use super::{Call, ConnectOptions, Connection, Fault, Script};
+use super::script::Script;
+use super::{Call, ConnectOptions, Connection, Fault};
 use crate::secret::Secret;
 
 /// Counts its runs in its key.

@@ -84,9 +84,7 @@ impl MemoryStore {
     fn init(&self, name: PoolName, config: PoolConfig) -> Result<AdminReply, Error> {
         check::config(&config)?;
         match self.pools.write().unwrap_or_else(PoisonError::into_inner).entry(name) {
-            Entry::Occupied(entry) => {
-                Err(check::invalid(format!("pool {} has been set up before", entry.key())))
-            }
+            Entry::Occupied(entry) => Err(check::exists(entry.key())),
             Entry::Vacant(entry) => {
                 entry.insert(Mutex::new(Pool::new(config)));
                 Ok(AdminReply::new(1))
@@ -146,6 +144,6 @@ impl LeaseStore for MemoryStore {
 #[cfg(test)]
 mod model;
 #[cfg(test)]
-mod random;
+pub(super) mod random;
 #[cfg(test)]
 mod tests;

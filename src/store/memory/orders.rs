@@ -30,9 +30,8 @@ impl Pool {
             }
             Order::Pause => usize::from(!std::mem::replace(&mut self.paused, true)),
             Order::Resume => usize::from(std::mem::replace(&mut self.paused, false)),
-            Order::Init(_) => {
-                return Err(check::invalid(format!("pool {pool} has been set up before")));
-            }
+            Order::EndHold => 0,
+            Order::Init(_) => return Err(check::exists(pool)),
         };
         Ok(AdminReply::new(changed))
     }
@@ -45,7 +44,7 @@ impl Pool {
         mut order: impl FnMut(&mut Self, u32) -> bool,
     ) -> Result<usize, Error> {
         if let Some(unknown) = ids.iter().find(|id| self.members.find(id).is_none()) {
-            return Err(check::invalid(format!("pool {pool} has no endpoint {unknown}")));
+            return Err(check::unknown(pool, unknown.as_str()));
         }
         // An id that is named twice may be gone at its second turn.
         let changed = |id| self.members.find(id).is_some_and(|index| order(self, index));

@@ -7,13 +7,15 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::MemoryStore;
 use super::model::{Answer, Model};
-use crate::id::{EndpointId, PoolName};
+use super::tests::Memory;
+use crate::conformance::Fixture;
+use crate::id::EndpointId;
 use crate::secret::Token;
 use crate::site::Site;
 use crate::store::{
     AcquireReply, AcquireRequest, AdminRequest, CancelRequest, Claim, Grant, LeaseStore,
-    ListRequest, Member, Mode, Order, Policy, PoolConfig, ReapRequest, Release, ReleaseRequest,
-    RenewRequest, violations,
+    ListRequest, Member, MemberState, Mode, Order, Policy, PoolConfig, ReapRequest, Release,
+    ReleaseRequest, RenewReply, RenewRequest, State, violations,
 };
 use crate::verdict::{QuarantineCode, Strike, Verdict};
 
@@ -22,7 +24,7 @@ const TOKENS: u8 = 8;
 
 /// A call, with members, tokens and sites by number and times in seconds.
 #[derive(Debug, Clone)]
-enum Step {
+pub(in crate::store) enum Step {
     Acquire { tokens: Vec<u8>, cooldown: u64, site: u8, exclude: u8, prefer: u8, random: u64 },
     Renew { token: u8, ttl: u64 },
     Release { nth: u8, verdict: Verdict, site: u8 },
@@ -32,7 +34,7 @@ enum Step {
     Order { kind: u8, members: Vec<u8> },
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(in crate::store) fn step() -> impl Strategy<Value = Step> {
     let tokens = proptest::sample::subsequence((0..TOKENS).collect::<Vec<_>>(), 1..4);
     let members = proptest::sample::subsequence((0..MEMBERS).collect::<Vec<_>>(), 1..3);
     prop_oneof![
@@ -63,12 +65,13 @@ fn verdict() -> impl Strategy<Value = Verdict> {
     })
 }
 
-fn config() -> impl Strategy<Value = PoolConfig> {
+pub(in crate::store) fn config() -> impl Strategy<Value = PoolConfig> {
     (0..4_usize).prop_map(|nth| PoolConfig {
         mode: if nth == 3 { Mode::Shared } else { Mode::Exclusive },
         policy: [Policy::Earliest, Policy::LeastAssigned, Policy::Random, Policy::Earliest][nth],
         largest_ttl: Duration::from_secs(20),
         largest_lifetime: Duration::from_secs(35),
+        ..PoolConfig::default()
     })
 }
 
@@ -95,7 +98,7 @@ fn the_store_agrees_with_its_model() {
             .start_paused(true)
             .build()
             .unwrap();
-        runtime.block_on(Run::new(config).all(steps));
+        runtime.block_on(agree(&Memory(MemoryStore::new()), config, steps));
         Ok(())
     });
     if let Err(failure) = result {
@@ -103,34 +106,54 @@ fn the_store_agrees_with_its_model() {
     }
 }
 
-/// The store and its model, and the grants that may still be given back.
-struct Run {
-    store: MemoryStore,
+/// Sets a pool up and takes these steps with it and with the model; panics where they differ.
+pub(in crate::store) async fn agree(fixture: &dyn Fixture, config: PoolConfig, steps: Vec<Step>) {
+    let run =
+        Run { fixture, store: fixture.store(), model: Model::new(config), grants: Vec::new() };
+    run.all(steps).await;
+}
+
+impl Step {
+    /// The same without a site.
+    pub(in crate::store) fn without_site(mut self) -> Self {
+        if let Self::Acquire { site, .. } | Self::Release { site, .. } = &mut self {
+            *site = u8::MAX;
+        }
+        self
+    }
+
+    pub(in crate::store) fn removes(&self) -> bool {
+        matches!(self, Self::Order { kind: 0, .. })
+    }
+}
+
+/// A store and its model, and the grants that may still be given back.
+struct Run<'a> {
+    fixture: &'a dyn Fixture,
+    store: &'a dyn LeaseStore,
     model: Model,
     grants: Vec<Grant>,
 }
 
-impl Run {
-    fn new(config: PoolConfig) -> Self {
-        Self { store: MemoryStore::new(), model: Model::new(config), grants: Vec::new() }
-    }
-
+impl Run<'_> {
     async fn all(mut self, steps: Vec<Step>) {
         let order = Order::Init(self.model.config.clone());
-        self.store.administer(AdminRequest { pool: pool(), order }).await.unwrap();
+        self.store.administer(AdminRequest { pool: self.fixture.pool(), order }).await.unwrap();
         self.order(Order::Add((0..4).map(member).collect())).await;
         for step in steps {
             self.step(step).await;
-            let request = ListRequest { pool: pool(), after: None, limit: 100 };
-            assert_eq!(self.store.list(request).await.unwrap(), self.model.list());
-            assert_eq!(violations(&self.store, &pool()).await.unwrap(), []);
+            let request = ListRequest { pool: self.fixture.pool(), after: None, limit: 100 };
+            let listed = self.store.list(request).await.unwrap();
+            assert_eq!(in_seconds(listed), self.model.list());
+            assert_eq!(violations(self.store, &self.fixture.pool()).await.unwrap(), []);
         }
     }
 
     async fn step(&mut self, step: Step) {
         match step {
             Step::Acquire { tokens, cooldown, site, exclude, prefer, random } => {
-                let mut request = AcquireRequest::new(pool(), token(0), Duration::from_secs(10));
+                let mut request =
+                    AcquireRequest::new(self.fixture.pool(), token(0), Duration::from_secs(10));
                 request.tokens = tokens.into_iter().map(token).collect();
                 request.expiry_cooldown = Duration::from_secs(cooldown);
                 request.site = name_site(site);
@@ -141,24 +164,30 @@ impl Run {
             }
             Step::Renew { token: nth, ttl } => {
                 let (token, ttl) = (token(nth), Duration::from_secs(ttl));
-                let reply = self.store.renew(RenewRequest { pool: pool(), token, ttl }).await;
-                assert_eq!(reply.unwrap(), self.model.renew(token, ttl));
+                let reply =
+                    self.store.renew(RenewRequest { pool: self.fixture.pool(), token, ttl }).await;
+                let reply = match reply.unwrap() {
+                    RenewReply::Renewed(left) => RenewReply::Renewed(second(left)),
+                    reply => reply,
+                };
+                assert_eq!(reply, self.model.renew(token, ttl));
             }
             Step::Release { nth, verdict, site } => self.release(nth, verdict, site).await,
             Step::Cancel { token: nth, tombstone } => {
                 let (token, tombstone) = (token(nth), Duration::from_secs(tombstone));
-                let request = CancelRequest { pool: pool(), token, tombstone };
+                let request = CancelRequest { pool: self.fixture.pool(), token, tombstone };
                 let reply = self.store.cancel(request).await.unwrap();
                 assert_eq!(reply, self.model.cancel(token, tombstone));
             }
             Step::Reap => {
-                let reply = self.store.reap(ReapRequest { pool: pool() }).await.unwrap();
+                let reply =
+                    self.store.reap(ReapRequest { pool: self.fixture.pool() }).await.unwrap();
                 assert_eq!(reply.reclaimed, self.model.reap().reclaimed);
                 assert!(!reply.more);
             }
             Step::Advance(seconds) => {
                 let by = Duration::from_secs(seconds);
-                tokio::time::advance(by).await;
+                self.fixture.advance(by).await;
                 self.model.now += by;
             }
             Step::Order { kind, members } => self.some_order(kind, members).await,
@@ -208,7 +237,7 @@ impl Run {
         };
         let release = Release { claim, verdict, site: name_site(site) };
         let expected = self.model.release(&release);
-        let request = ReleaseRequest { pool: pool(), releases: vec![release] };
+        let request = ReleaseRequest { pool: self.fixture.pool(), releases: vec![release] };
         assert_eq!(self.store.release(request).await.unwrap(), [expected]);
     }
 
@@ -233,13 +262,23 @@ impl Run {
 
     async fn order(&mut self, order: Order) {
         let expected = self.model.carry_out(&order);
-        let request = AdminRequest { pool: pool(), order };
+        let request = AdminRequest { pool: self.fixture.pool(), order };
         assert_eq!(self.store.administer(request).await.unwrap().changed, expected);
     }
 }
 
-fn pool() -> PoolName {
-    PoolName::new("vn").unwrap()
+/// Times left are whole seconds, but for a little real time that may have gone on.
+fn in_seconds(mut members: Vec<MemberState>) -> Vec<MemberState> {
+    for member in &mut members {
+        if let State::Cooling(left) | State::Leased(left) = &mut member.state {
+            *left = second(*left);
+        }
+    }
+    members
+}
+
+fn second(left: Duration) -> Duration {
+    Duration::from_secs(left.as_secs() + u64::from(left.subsec_nanos() > 0))
 }
 
 fn id(nth: u8) -> EndpointId {

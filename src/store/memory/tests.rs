@@ -82,7 +82,7 @@ fn every_call_is_ready_at_its_first_poll() {
     assert_eq!(released, Some(ReleaseReply::Released));
 }
 
-struct Memory(MemoryStore);
+pub(super) struct Memory(pub(super) MemoryStore);
 
 #[async_trait]
 impl Fixture for Memory {

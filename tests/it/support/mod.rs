@@ -7,6 +7,7 @@ pub(crate) mod flaky;
 pub(crate) mod microsocks;
 pub(crate) mod origin;
 pub(crate) mod program;
+pub(crate) mod redis;
 pub(crate) mod squid;
 pub(crate) mod tap;
 pub(crate) mod tinyproxy;

@@ -1,0 +1,33 @@
+-- Ends an order to disable, drain or quarantine, and a quarantine.
+--
+-- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
+--   former
+-- ARGV: id*
+-- Replies:
+--   changed number
+--   unknown id
+--   uninitialised
+--   too_new schema
+local meta, parked = KEYS[1], KEYS[8]
+local mode, policy = unpack(call('HMGET', meta, 'mode', 'policy'))
+local move = moves(mode == 'shared' or policy == 'least_assigned')
+local roll = roster(move)
+local ids = roll.named(1)
+local bar = roll.barred(ids)
+if bar then
+  return bar
+end
+local changed, free, since = 0, {}, {}
+for _, id in ipairs(ids) do
+  local order = roll.order(id, roll.place(id))
+  if order ~= 'remove' then
+    call('HDEL', move.orders, id)
+    local freed = call('HDEL', parked, id) == 1
+    if freed then
+      free[#free + 1], since[#since + 1] = id, text(now + #free)
+    end
+    changed = changed + ((order or freed) and 1 or 0)
+  end
+end
+move.ready(free, since)
+return {'changed', text(changed)}

@@ -1,0 +1,106 @@
+-- What moves endpoints from place to place. Made only by calls that need it: most do not, and
+-- making functions is a good part of what a call costs.
+local function moves(by_share)
+  local meta, ready, cooling, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+  local parked, members, uses, weights = KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+  local strikes, former = KEYS[12], KEYS[13]
+  local types = {
+    'hash', 'zset', 'zset', 'zset', 'hash', 'hash', 'zset', 'hash', 'zset', 'zset', 'hash', 'hash',
+    'hash',
+  }
+  local move = {orders = string.sub(meta, 1, -5) .. 'orders'}
+
+  local function check_type(key, expected)
+    local found = call('TYPE', key).ok
+    if found ~= expected and found ~= 'none' then
+      error({err = 'WRONGTYPE a key of the pool holds another type'})
+    end
+  end
+
+  -- Before a call writes to keys that it has not read: what an error leaves written stays so.
+  function move.check_types()
+    for nth, key in ipairs(KEYS) do
+      check_type(key, types[nth] or 'zset')
+    end
+    check_type(move.orders, 'hash')
+  end
+
+  function move.put(command, key, items)
+    if #items > 0 then
+      call(command, key, unpack(items))
+    end
+  end
+
+  -- Assignments of a member with this share, which is (assignments + 1/2) / weight.
+  function move.assignments(share, weight)
+    return floor((share or 0.5) * (weight or 1))
+  end
+
+  function move.share(count, weight)
+    return string.format('%.17g', (count + 0.5) / weight)
+  end
+
+  -- Readies endpoints: by their shares where the pool goes by those, else by the time since which
+  -- they have been available.
+  function move.ready(ids, since)
+    if #ids == 0 then
+      return
+    end
+    local ranks = by_share and call('ZMSCORE', uses, unpack(ids)) or since
+    local items = {}
+    for nth, id in ipairs(ids) do
+      items[2 * nth - 1], items[2 * nth] = ranks[nth] or '0.5', id
+    end
+    call('ZADD', ready, unpack(items))
+  end
+
+  -- Takes members out of the pool, and keeps their counts for a return.
+  function move.out(ids)
+    if #ids == 0 then
+      return
+    end
+    local shares = call('ZMSCORE', uses, unpack(ids))
+    local weight = call('HMGET', weights, unpack(ids))
+    local counts = {}
+    for nth, id in ipairs(ids) do
+      counts[2 * nth - 1] = id
+      counts[2 * nth] = text(move.assignments(shares[nth], weight[nth]))
+    end
+    call('HSET', former, unpack(counts))
+    call('ZREM', members, unpack(ids))
+    call('ZREM', uses, unpack(ids))
+    call('HDEL', weights, unpack(ids))
+    call('HDEL', strikes, unpack(ids))
+    call('HSET', meta, 'weighted', call('HLEN', weights))
+  end
+
+  -- Places endpoints whose leases have ended; standing orders come before all else. For each:
+  -- order, quarantine code and the time from which it may be leased.
+  function move.settle(ids, standing, codes, ready_at)
+    local free, since, cool, park, gone = {}, {}, {}, {}, {}
+    for nth, id in ipairs(ids) do
+      local order, code = standing[nth], codes[nth]
+      -- Those of one call keep their order.
+      local rank = text(ready_at[nth] + nth - 1)
+      if order == 'remove' then
+        gone[#gone + 1] = id
+      elseif order and string.sub(order, 1, 11) == 'quarantine:' then
+        park[#park + 1], park[#park + 2] = id, 'quarantined:' .. string.sub(order, 12)
+      elseif code then
+        park[#park + 1], park[#park + 2] = id, 'quarantined:' .. code
+      elseif order then
+        park[#park + 1], park[#park + 2] = id, 'disabled'
+      elseif ready_at[nth] > now then
+        cool[#cool + 1], cool[#cool + 2] = rank, id
+      else
+        free[#free + 1], since[#since + 1] = id, rank
+      end
+    end
+    move.ready(free, since)
+    move.put('ZADD', cooling, cool)
+    move.put('HSET', parked, park)
+    move.out(gone)
+  end
+
+  return move
+end

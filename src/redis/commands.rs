@@ -1,0 +1,114 @@
+//! The scripts of `lua/`, with what they take.
+
+use super::keys::STATE;
+use super::script::Script;
+
+/// A script, its keys and its arguments.
+pub(crate) struct Command {
+    pub(crate) script: Script,
+    /// Names of keys that it takes always, in order.
+    pub(crate) keys: &'static [&'static str],
+    /// As in the script's header.
+    pub(crate) args: &'static str,
+    #[cfg(test)]
+    pub(crate) header: &'static str,
+}
+
+macro_rules! commands {
+    ($($name:ident $file:literal $flags:literal [$($part:literal)*] $keys:expr, $args:literal;)*) => {
+        $(pub(crate) static $name: Command = Command {
+            script: Script::new($file, concat!(
+                "#!lua", $flags, "\n",
+                $(include_str!(concat!("../../lua/parts/", $part, ".lua")),)*
+                include_str!(concat!("../../lua/", $file, ".lua")),
+            )),
+            keys: $keys,
+            args: $args,
+            #[cfg(test)]
+            header: include_str!(concat!("../../lua/", $file, ".lua")),
+        };)*
+
+        #[cfg(test)]
+        pub(crate) static ALL: &[&Command] = &[$(&$name),*];
+    };
+}
+
+commands! {
+    INIT "init" "" ["start"] &["meta"],
+        "mode policy largest_ttl_us largest_lifetime_us failover_hold";
+    ACQUIRE "acquire" ""
+        ["start" "moves" "sweep" "choice" "batch" "hold"] STATE,
+        "ttl_us cooldown_us random prefer tokens token+ exclude*";
+    ASSIGN "assign" ""
+        ["start" "moves" "sweep" "choice" "batch" "least"] STATE,
+        "ttl_us random prefer tokens token+ exclude*";
+    RENEW "renew" " flags=allow-oom" ["start"] &["meta", "leases", "requests"],
+        "token ttl_us";
+    RELEASE "release" " flags=allow-oom" ["start" "moves" "verdict"] STATE,
+        "(token cooldown_us strike quarantine? shun_us)+";
+    JUDGE "judge" " flags=allow-oom" ["start" "moves" "verdict"] STATE,
+        "(id fence cooldown_us strike quarantine? shun_us)+";
+    CANCEL "cancel" " flags=allow-oom" ["start" "moves" "sweep"] STATE,
+        "token tombstone_us";
+    REAP "reap" " flags=allow-oom" ["start" "moves" "sweep"] STATE, "";
+    STATUS "status" " flags=no-writes" ["start"]
+        &["meta", "ready", "cooling", "leases", "parked"],
+        "orders";
+    LIST "list" " flags=no-writes" ["start"]
+        &["meta", "cooling", "leases", "parked", "members", "uses", "weights", "strikes"],
+        "orders after? limit";
+    CHECK "check" " flags=no-writes" ["start"]
+        &["meta", "ready", "cooling", "leases", "owners", "requests", "cancelled", "parked",
+          "members", "uses"],
+        "orders after? limit";
+    ADD "add" "" ["start" "moves"] STATE, "(id weight assignments?)*";
+    REMOVE "remove" "" ["start" "moves" "roster"] STATE, "id*";
+    DISABLE "disable" "" ["start" "moves" "roster"] STATE, "order id*";
+    ENABLE "enable" "" ["start" "moves" "roster"] STATE, "id*";
+    QUARANTINE "quarantine" "" ["start" "moves" "roster"] STATE, "code id*";
+    PAUSE "pause" "" ["start"] &["meta"], "orders";
+    RESUME "resume" "" ["start"] &["meta"], "orders what";
+}
+
+impl Command {
+    /// Whether arguments of these names, in this order, are what the script takes.
+    pub(crate) fn takes(&self, names: &[&str]) -> bool {
+        let mut left = names;
+        for (group, least, most) in groups(self.args) {
+            let mut times = 0;
+            while times < most && left.starts_with(&group) {
+                left = &left[group.len()..];
+                times += 1;
+            }
+            if times < least {
+                return false;
+            }
+        }
+        left.is_empty()
+    }
+}
+
+/// Names that go together, and how often they may come: `a`, `a*`, `(a b)+`. A `?` behind a name
+/// says that its value may be empty.
+fn groups(args: &str) -> Vec<(Vec<&str>, usize, usize)> {
+    let (mut groups, mut open) = (Vec::new(), None::<Vec<&str>>);
+    for word in args.split_whitespace() {
+        let often = match word.chars().last() {
+            Some('*') => (0, usize::MAX),
+            Some('+') => (1, usize::MAX),
+            _ => (1, 1),
+        };
+        let name = word.trim_matches(|c| "()*+?".contains(c));
+        match (&mut open, word.starts_with('('), word.contains(')')) {
+            (_, true, false) => open = Some(vec![name]),
+            (Some(group), _, false) => group.push(name),
+            (Some(group), _, true) => {
+                group.push(name);
+                groups.push((std::mem::take(group), often.0, often.1));
+                open = None;
+            }
+            _ => groups.push((vec![name], often.0, often.1)),
+        }
+    }
+    groups
+}

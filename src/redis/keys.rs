@@ -1,0 +1,121 @@
+//! The names of keys.
+
+use crate::error::{Error, Kind};
+use crate::id::{MAX_NAME_LENGTH, PoolName};
+use crate::site::Site;
+
+/// What the names of all keys begin with: 1 to 64 printable ASCII characters, without colon and
+/// braces.
+#[derive(Debug, Clone)]
+pub(crate) struct Namespace(String);
+
+impl Namespace {
+    pub(crate) fn new(namespace: &str) -> Result<Self, Error> {
+        let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b':' | b'{' | b'}');
+        let fits = (1..=MAX_NAME_LENGTH).contains(&namespace.len());
+        if fits && namespace.bytes().all(plain) {
+            return Ok(Self(namespace.to_owned()));
+        }
+        Err(Error::new(
+            Kind::Config,
+            "a namespace has 1 to 64 printable ASCII characters, without colon and braces",
+        ))
+    }
+}
+
+/// The keys of one pool. They have one hash tag, so that they are in one slot of a cluster.
+#[derive(Debug)]
+pub(crate) struct PoolKeys {
+    prefix: String,
+    state: Vec<String>,
+}
+
+impl PoolKeys {
+    pub(crate) fn new(namespace: &Namespace, pool: &PoolName) -> Self {
+        let prefix = format!("{}:{{{pool}}}:", namespace.0);
+        let state = STATE.iter().map(|name| format!("{prefix}{name}")).collect();
+        Self { prefix, state }
+    }
+
+    /// Those of [`STATE`], made once.
+    pub(crate) fn state(&self) -> &[String] {
+        &self.state
+    }
+
+    pub(crate) fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// The standing orders, which a worker may read and cannot declare.
+    pub(crate) fn orders(&self) -> String {
+        self.key(ORDERS)
+    }
+
+    /// The endpoints that rest for a site.
+    pub(crate) fn shun(&self, site: &Site) -> String {
+        self.key(&format!("{SHUN}:{site}"))
+    }
+}
+
+/// The keys of a pool's state, in the order in which scripts that move members take them.
+///
+/// | key | type | content |
+/// |---|---|---|
+/// | `meta` | hash | layout, mode, policy, limits, last fence, failover hold |
+/// | `ready` | zset | id by the time since which it is available, or by share |
+/// | `cooling` | zset | id by the time from which it may be leased |
+/// | `leases` | zset | id by deadline |
+/// | `owners` | hash | id: token |
+/// | `requests` | hash | token: `fence:granted_at:cooldown:id`, or `cancelled:until` |
+/// | `cancelled` | zset | tokens that were given up, by the end of their tombstone |
+/// | `parked` | hash | id: `disabled` or `quarantined:code` |
+/// | `members` | zset | all ids at score 0, to list them in order |
+/// | `uses` | zset | id by share, (assignments + 1/2) / weight: the lowest is at hand |
+/// | `weights` | hash | id: weight, where it is not 1 |
+/// | `strikes` | hash | id: `count:fence`, the pool's last fence when the last was added |
+/// | `former` | hash | id: assignments of a member that was removed |
+///
+/// Beside them are `orders` (hash, id: `disable`, `drain`, `remove` or `quarantine:code`; `*`:
+/// `pause`) and `shun:site` (zset, id by the end of its rest; the only key that expires). Times are
+/// whole microseconds of the server's clock, so that what comes first within a millisecond stays
+/// first.
+pub(crate) const STATE: &[&str] = &[
+    "meta",
+    "ready",
+    "cooling",
+    "leases",
+    "owners",
+    "requests",
+    "cancelled",
+    "parked",
+    "members",
+    "uses",
+    "weights",
+    "strikes",
+    "former",
+];
+
+const ORDERS: &str = "orders";
+const SHUN: &str = "shun";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_a_pool_share_one_hash_tag() {
+        let namespace = Namespace::new("lease").unwrap();
+        let keys = PoolKeys::new(&namespace, &PoolName::new("vn").unwrap());
+        assert_eq!(keys.state()[0], "lease:{vn}:meta");
+        assert_eq!(keys.orders(), "lease:{vn}:orders");
+        assert_eq!(keys.shun(&Site::parse("[::1]").unwrap()), "lease:{vn}:shun:[::1]");
+    }
+
+    #[test]
+    fn a_namespace_cannot_change_the_hash_tag() {
+        for bad in ["", "a:b", "{a}", "a b", "é", &"a".repeat(65)] {
+            assert!(Namespace::new(bad).is_err(), "{bad:?}");
+        }
+        assert!(Namespace::new("prod.lease/1").is_ok());
+    }
+}

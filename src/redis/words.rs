@@ -1,0 +1,62 @@
+//! The words that scripts and this crate have in common.
+
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident = $word:literal;)*) => {
+        $($(#[$doc])* pub(crate) const $name: &str = $word;)*
+
+        #[cfg(test)]
+        pub(crate) const ALL: &[&str] = &[$($word),*];
+    };
+}
+
+/// First words of replies.
+pub(crate) mod head {
+    words! {
+        GRANTED = "granted";
+        EMPTY = "empty";
+        PAUSED = "paused";
+        HOLD = "hold";
+        CANCELLED = "cancelled";
+        /// The pool is of the other mode than the script is for.
+        SHARED = "shared";
+        EXCLUSIVE = "exclusive";
+        RENEWED = "renewed";
+        NOT_OWNER = "not_owner";
+        ENDED = "ended";
+        RELEASED = "released";
+        TOMBSTONED = "tombstoned";
+        REAPED = "reaped";
+        STATUS = "status";
+        MEMBERS = "members";
+        CHECKED = "checked";
+        CHANGED = "changed";
+        /// An order names an endpoint that is no member.
+        UNKNOWN = "unknown";
+        EXISTS = "exists";
+        TTL_TOO_LARGE = "ttl_too_large";
+        UNINITIALISED = "uninitialised";
+        TOO_NEW = "too_new";
+    }
+}
+
+/// Codes of errors that scripts raise, before they write anything: arguments that this crate does
+/// not send, and a key of the pool that holds another type (Redis' own word).
+#[cfg(test)]
+pub(crate) const CODES: &[&str] = &["BADCALL", "WRONGTYPE"];
+
+/// Where a member is.
+pub(crate) mod place {
+    pub(crate) const READY: &str = "ready";
+    pub(crate) const COOLING: &str = "cooling";
+    pub(crate) const LEASED: &str = "leased";
+    pub(crate) const DISABLED: &str = "disabled";
+    pub(crate) const QUARANTINED: &str = "quarantined:";
+}
+
+/// Standing orders.
+pub(crate) mod order {
+    pub(crate) const DISABLE: &str = "disable";
+    pub(crate) const DRAIN: &str = "drain";
+    pub(crate) const REMOVE: &str = "remove";
+    pub(crate) const QUARANTINE: &str = "quarantine:";
+}

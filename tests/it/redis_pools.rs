@@ -1,0 +1,102 @@
+//! Pools of several processes share what is in Redis.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use http::StatusCode;
+use reqwest_lease::conformance::Fixture;
+use reqwest_lease::{
+    Error, Kind, LeaseInfo, LeaseMiddleware, LeaseStore, Member, Order, Pool, PoolConfig,
+    RedisStore,
+};
+
+use crate::local::proxy::{ForwardProxy, Manners};
+use crate::requests::inventory;
+use crate::support::direct_connections;
+use crate::support::origin::{Origin, text};
+use crate::support::redis::Redis;
+
+/// A pool as another process would build it: with a connection of its own.
+async fn pool(redis: &Redis, proxies: &[&ForwardProxy]) -> Pool {
+    let builder = RedisStore::builder(redis.server.url()).namespace(&redis.namespace);
+    let store = builder.build().await.unwrap();
+    Pool::builder(redis.pool(), inventory(proxies)).store(store).build().await.unwrap()
+}
+
+async fn set_up(redis: &Redis, pool: &Pool, proxies: &[&ForwardProxy]) {
+    pool.administer(Order::Init(PoolConfig::default())).await.unwrap();
+    let members = inventory(proxies).snapshot();
+    let members = members.iter().map(|endpoint| Member::new(endpoint.id().clone())).collect();
+    pool.administer(Order::Add(members)).await.unwrap();
+    assert_eq!(redis.store.status(&redis.pool()).await.unwrap().ready, proxies.len());
+}
+
+#[tokio::test]
+async fn two_pools_lease_from_one() {
+    let redis = Redis::new().await;
+    let proxies = [
+        ForwardProxy::start(Manners::default()).await.unwrap(),
+        ForwardProxy::start(Manners::default()).await.unwrap(),
+    ];
+    let proxies = [&proxies[0], &proxies[1]];
+    let pools = [pool(&redis, &proxies).await, pool(&redis, &proxies).await];
+    set_up(&redis, &pools[0], &proxies).await;
+
+    let (one, other) = (pools[0].hold().await.unwrap(), pools[1].hold().await.unwrap());
+    assert_ne!(one.endpoint(), other.endpoint());
+    assert!(one.fence() < other.fence());
+    assert_eq!(pools[0].status().await.unwrap().leased, 2);
+    let returned = one.endpoint().clone();
+    drop(one);
+    let third = pools[1].hold().await.unwrap();
+    assert_eq!(*third.endpoint(), returned, "it waited for the other pool's release");
+    drop((other, third));
+
+    let origin = Origin::http(|_| text(StatusCode::OK, "hello")).await;
+    let clients = pools
+        .each_ref()
+        .map(|pool| LeaseMiddleware::builder(pool.clone()).build().unwrap().into_client());
+    let get = async |nth: usize| {
+        let response = clients[nth % 2].get(origin.url("/")).send().await.unwrap();
+        let endpoint = response.extensions().get::<LeaseInfo>().unwrap().endpoint().to_string();
+        assert_eq!(response.text().await.unwrap(), "hello");
+        endpoint
+    };
+    let used: BTreeSet<_> = join_all((0..20).map(get)).await.into_iter().collect();
+    assert_eq!(used.len(), 2);
+    assert_eq!(origin.visits().len(), 20);
+    assert!(direct_connections(&origin, &[proxies[0], proxies[1]]).is_empty());
+    for pool in &pools {
+        pool.shutdown().await;
+    }
+    assert_eq!(redis.store.status(&redis.pool()).await.unwrap().ready, 2);
+    assert_eq!(redis.store.check(&redis.pool()).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_pool_that_nobody_set_up_sends_nothing() {
+    let redis = Redis::new().await;
+    let proxy = ForwardProxy::start(Manners::default()).await.unwrap();
+    let origin = Origin::http(|_| text(StatusCode::OK, "hello")).await;
+    let pool = pool(&redis, &[&proxy]).await;
+    let client = LeaseMiddleware::builder(pool).build().unwrap().into_client();
+    let error = client.get(origin.url("/")).send().await.unwrap_err();
+    assert_eq!(Error::find_in(&error).map(Error::kind), Some(Kind::PoolUninitialised));
+    assert!(origin.visits().is_empty());
+}
+
+#[tokio::test]
+async fn no_error_tells_the_url_of_the_store() {
+    for url in
+        ["redis://user:canary@127.0.0.1:1/0", "canary://user:canary@h", "redis://:canary@[", ""]
+    {
+        let error = RedisStore::connect(url).await.unwrap_err();
+        let text = format!("{error} {error:?}");
+        assert!(!text.contains("canary") && !text.contains("127.0.0.1"), "{text}");
+    }
+    let builder = format!("{:?}", RedisStore::builder("redis://user:canary@127.0.0.1"));
+    assert!(!builder.contains("canary"), "{builder}");
+    let redis = Redis::new().await;
+    let bad = RedisStore::builder(redis.server.url()).namespace("a:b").build().await.unwrap_err();
+    assert_eq!(bad.kind(), Kind::Config);
+}
