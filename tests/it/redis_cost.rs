@@ -71,7 +71,7 @@ fn with(change: impl Fn(&mut PoolConfig)) -> PoolConfig {
 async fn pairs(redis: &Redis, config: PoolConfig, site: Option<Site>, batch: usize) -> f64 {
     let members = (0..MEMBERS).map(|nth| Member::new(id(nth))).collect();
     for order in [Order::Init(config), Order::Add(members)] {
-        redis.store.administer(AdminRequest { pool: redis.pool(), order }).await.unwrap();
+        redis.store.administer(AdminRequest::new(redis.pool(), order)).await.unwrap();
     }
     let pair = async || {
         let mut request =
@@ -81,13 +81,10 @@ async fn pairs(redis: &Redis, config: PoolConfig, site: Option<Site>, batch: usi
         let reply = redis.store.acquire(request).await.unwrap();
         let AcquireReply::Granted(grants) = reply else { panic!("{reply:?}") };
         assert_eq!(grants.len(), batch);
-        let release = |grant: &Grant| Release {
-            claim: grant.claim(),
-            verdict: Verdict::default().with_strike(Strike::Reset),
-            site: site.clone(),
-        };
+        let verdict = || Verdict::default().with_strike(Strike::Reset);
+        let release = |grant: &Grant| Release::new(grant.claim(), verdict(), site.clone());
         let releases = grants.iter().map(release).collect();
-        redis.store.release(ReleaseRequest { pool: redis.pool(), releases }).await.unwrap();
+        redis.store.release(ReleaseRequest::new(redis.pool(), releases)).await.unwrap();
     };
     cost(redis, batch, pair).await
 }
