@@ -1,4 +1,4 @@
--- Takes members out, leased ones when their lease ends.
+-- Takes members out, leased ones when their lease ends. Counts are kept for about 100,000.
 --
 -- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
 --   former
@@ -32,4 +32,5 @@ if #gone > 0 then
   call('HDEL', move.orders, unpack(gone))
   move.out(gone)
 end
+roll.sweep()
 return {'changed', text(changed + #gone)}

@@ -67,6 +67,13 @@ local function moves(by_share)
       counts[2 * nth] = text(move.assignments(shares[nth], weight[nth]))
     end
     call('HSET', former, unpack(counts))
+    -- Ids that come and go must not fill the memory: some that have gone are forgotten.
+    if call('HLEN', former) > 100000 then
+      local some = call('HSCAN', former, now % 131072, 'COUNT', 128)[2]
+      for nth = 1, #some, 2 do
+        call('HDEL', former, some[nth])
+      end
+    end
     call('ZREM', members, unpack(ids))
     call('ZREM', uses, unpack(ids))
     call('HDEL', weights, unpack(ids))

@@ -54,5 +54,15 @@ local function roster(move)
     return 1
   end
 
+  -- Forgets some orders to remove what is gone: workers, who carry them out, cannot.
+  function roll.sweep()
+    local some = call('HSCAN', move.orders, now % 131072, 'COUNT', 128)[2]
+    for nth = 1, math.min(#some, 256), 2 do
+      if some[nth + 1] == 'remove' and not call('ZSCORE', uses, some[nth]) then
+        call('HDEL', move.orders, some[nth])
+      end
+    end
+  end
+
   return roll
 end

@@ -1,13 +1,17 @@
--- What else a verdict says: strikes and shuns. A strike after the grant outlives its success.
+-- Counts strikes: one for holders that fail at once, and a success ends only those from before
+-- its grant.
 local function judge(id, fence, strike, record, last)
-  local strikes = KEYS[12]
-  if strike == 'add' then
-    local count = string.match(record or '0', '^%d+') + 1
-    call('HSET', strikes, id, text(math.min(count, 4294967295)) .. ':' .. last)
-  elseif strike == 'reset' and record
-    and tonumber(string.match(record, '%d+$')) < tonumber(fence) then
-    call('HDEL', strikes, id)
+  local count, struck_at = string.match(record or '0:0', '^(%d+):(%d+)$')
+  if tonumber(struck_at) >= tonumber(fence) then
+    return
+  elseif strike == 'add' then
+    count, struck_at = text(math.min(count + 1, 4294967295)), last
+  elseif strike == 'keep' or count == '0' then
+    return
+  else
+    count = '0'
   end
+  call('HSET', KEYS[12], id, count .. ':' .. struck_at)
 end
 
 -- Lets a pair rest, and forgets some that have rested.

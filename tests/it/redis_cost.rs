@@ -81,10 +81,8 @@ async fn pairs(redis: &Redis, config: PoolConfig, site: Option<Site>, batch: usi
         let reply = redis.store.acquire(request).await.unwrap();
         let AcquireReply::Granted(grants) = reply else { panic!("{reply:?}") };
         assert_eq!(grants.len(), batch);
-        let release = |grant: &Grant| {
-            let verdict = Verdict::default().with_strike(Strike::Reset);
-            Release::new(grant.claim(), verdict, site.clone())
-        };
+        let verdict = || Verdict::default().with_strike(Strike::Reset);
+        let release = |grant: &Grant| Release::new(grant.claim(), verdict(), site.clone());
         let releases = grants.iter().map(release).collect();
         redis.store.release(ReleaseRequest::new(redis.pool(), releases)).await.unwrap();
     };

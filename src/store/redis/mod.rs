@@ -43,6 +43,7 @@ use crate::secret::Secret;
 ///   256 exclusions, the last ones.
 /// - An order on more than 500 endpoints takes place 500 at a time.
 /// - The shuns of an endpoint outlast its removal.
+/// - A cancel takes back a lease of its token that has run out.
 ///
 /// Clones share one connection.
 ///

@@ -5,6 +5,7 @@ mod backlog;
 mod checker;
 mod damage;
 mod hold;
+mod leftovers;
 mod memory;
 mod random;
 mod scan;
