@@ -29,9 +29,11 @@ impl Engine {
         transport: T,
     ) -> Result<Response, Failure<T::Error>> {
         let (pool, clients) = self.pool(options)?;
-        let mut journey = Journey::new(&self.terms, pool, clients, options, transport, request)?;
+        let journey = Journey::new(&self.terms, pool, clients, options, transport, request)?;
         let span = tracing::debug_span!("request", pool = %pool.name(), site = %journey.site());
-        journey.run().instrument(span).await
+        // In pieces: a large future is a large allocation, which threads contend for.
+        let mut journey = Box::new(journey);
+        Box::pin(journey.run()).instrument(span).await
     }
 
     /// Builds the clients of all endpoints.

@@ -125,7 +125,7 @@ impl<'a, T: Transport> Journey<'a, T> {
                 // That no other endpoint came free does not hide why one was needed.
                 Err(error) => return Err(failure.unwrap_or(error).into()),
             };
-            left = match self.send(ticket).await? {
+            left = match Box::pin(self.send(ticket)).await? {
                 Step::Done(response) => return Ok(response),
                 Step::Again(left) => left,
             };
@@ -136,7 +136,7 @@ impl<'a, T: Transport> Journey<'a, T> {
     async fn admit(&mut self, left: Left) -> Result<Ticket, Error> {
         let mut prefer = None;
         if let Some(passage) = left.passage {
-            let hold = self.lease(None).await?;
+            let hold = Box::pin(self.lease(None)).await?;
             if passage.is_fresh() {
                 return Ok(Ticket { hold, passage });
             }
@@ -155,7 +155,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
         }
-        if let Some(ticket) = self.admit_now(prefer.clone()).await? {
+        if let Some(ticket) = Box::pin(self.admit_now(prefer.clone())).await? {
             return Ok(ticket);
         }
         self.suspects.let_go();
@@ -247,7 +247,7 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// Takes a lease if that needs no wait but for the store's answer.
     async fn lease_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
-        let leased = self.pool.lease_now(self.wants(prefer), self.patience()).await;
+        let leased = Box::pin(self.pool.lease_now(self.wants(prefer), self.patience())).await;
         let (lease, took) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += took;
         self.patience = self.patience.saturating_sub(took);

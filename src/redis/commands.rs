@@ -9,6 +9,7 @@ pub(crate) struct Command {
     /// Names of keys that it takes always, in order.
     pub(crate) keys: &'static [&'static str],
     /// As in the script's header.
+    #[cfg_attr(not(debug_assertions), allow(dead_code, reason = "debug builds compare calls"))]
     pub(crate) args: &'static str,
     #[cfg(test)]
     pub(crate) header: &'static str,
@@ -71,6 +72,7 @@ commands! {
 }
 
 impl Command {
+    #[cfg_attr(not(debug_assertions), allow(dead_code, reason = "debug builds compare calls"))]
     /// Whether arguments of these names, in this order, are what the script takes.
     pub(crate) fn takes(&self, names: &[&str]) -> bool {
         let mut left = names;
@@ -88,6 +90,7 @@ impl Command {
     }
 }
 
+#[cfg_attr(not(debug_assertions), allow(dead_code, reason = "debug builds compare calls"))]
 /// Names that go together, and how often they may come: `a`, `a*`, `(a b)+`. A `?` behind a name
 /// says that its value may be empty.
 fn groups(args: &str) -> Vec<(Vec<&str>, usize, usize)> {

@@ -14,7 +14,6 @@ mod never_direct;
 mod readme;
 mod redirects;
 mod redis_conformance;
-mod redis_cost;
 mod redis_pools;
 mod requests;
 mod rig;
