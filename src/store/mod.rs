@@ -1,5 +1,6 @@
 //! Where leases are kept: the trait that stores implement.
 
+mod admin;
 pub(crate) mod check;
 #[cfg(any(test, feature = "test-util"))]
 pub mod conformance;
@@ -11,6 +12,7 @@ mod request;
 
 use async_trait::async_trait;
 
+pub use admin::*;
 pub use invariants::{Violation, violations};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]

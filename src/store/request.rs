@@ -1,75 +1,17 @@
-//! Requests to a store and its replies.
+//! What a worker asks of a store, and the replies.
 
 use std::time::Duration;
 
-pub use crate::endpoint::MAX_WEIGHT;
 use crate::id::{EndpointId, Fence, PoolName};
 use crate::secret::Token;
 use crate::site::Site;
-use crate::verdict::{QuarantineCode, Verdict};
+use crate::verdict::Verdict;
 
 /// Most tokens in one acquire, and most leases in one release.
 pub const MAX_BATCH: usize = 16;
 
 /// Most leases that one call takes back, and most endpoints that one call readies.
 pub const MAX_SWEEP: usize = 64;
-
-/// Whether a pool reserves the endpoints it grants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Mode {
-    /// An endpoint has at most one valid lease.
-    #[default]
-    Exclusive,
-    /// An endpoint is granted to any number of holders at once; the grant is counted, not
-    /// reserved.
-    Shared,
-}
-
-/// Which of the ready endpoints is granted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Policy {
-    /// The one that has been available longest. Not for shared pools, which always go by
-    /// [`LeastAssigned`](Self::LeastAssigned).
-    #[default]
-    Earliest,
-    /// The one with the fewest assignments for its weight, exactly; ties go by id.
-    LeastAssigned,
-    /// One drawn at random.
-    Random,
-}
-
-/// What holds for all of a pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PoolConfig {
-    /// Default [`Mode::Exclusive`].
-    pub mode: Mode,
-    /// Default [`Policy::Earliest`].
-    pub policy: Policy,
-    /// Longest ttl that a lease may ask for. Default 10 min: a failover hold lasts as long.
-    pub largest_ttl: Duration,
-    /// Longest time from grant to last deadline, over all renewals. Default 1 h: a hung task
-    /// cannot hold an endpoint for ever.
-    pub largest_lifetime: Duration,
-    /// Whether nothing is granted for the largest ttl after the store's server was restarted or
-    /// replaced: it may lack grants of before. Default `true`. Of no effect in a shared pool, nor in
-    /// a store that ends with its server.
-    pub failover_hold: bool,
-}
-
-impl Default for PoolConfig {
-    fn default() -> Self {
-        Self {
-            mode: Mode::default(),
-            policy: Policy::default(),
-            largest_ttl: Duration::from_secs(600),
-            largest_lifetime: Duration::from_secs(3600),
-            failover_hold: true,
-        }
-    }
-}
 
 /// Asks for leases.
 #[derive(Debug, Clone)]
@@ -90,7 +32,7 @@ pub struct AcquireRequest {
     /// Taken before all others when it is ready.
     pub prefer: Option<EndpointId>,
     /// A number drawn by the client, uniform over all 64 bits: which of the ready endpoints
-    /// [`Policy::Random`] takes.
+    /// [`Policy::Random`](crate::Policy::Random) takes.
     pub random: u64,
 }
 
@@ -333,230 +275,5 @@ impl ReapReply {
     /// A reply, for implementors of stores.
     pub const fn new(reclaimed: usize, promoted: usize, more: bool) -> Self {
         Self { reclaimed, promoted, more }
-    }
-}
-
-/// Counts of a pool at one moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Status {
-    /// Mode, policy and limits.
-    pub config: PoolConfig,
-    /// Whether an administrator has paused the pool.
-    pub paused: bool,
-    /// Time to the end of a failover hold that is on.
-    pub hold: Option<Duration>,
-    /// Endpoints that can be granted now: ready, and cooling ones whose time has come.
-    pub ready: usize,
-    /// Endpoints whose cooldown goes on.
-    pub cooling: usize,
-    /// Leases before their deadline.
-    pub leased: usize,
-    /// Leases past their deadline that nobody has taken back yet.
-    pub expired: usize,
-    /// Endpoints that an administrator has disabled or drained, and that are neither leased nor
-    /// in quarantine.
-    pub disabled: usize,
-    /// Endpoints in quarantine.
-    pub quarantined: usize,
-    /// The fence of the last grant.
-    pub fence: Fence,
-    /// Time to the next deadline or end of a cooldown.
-    pub next: Option<Duration>,
-}
-
-impl Status {
-    /// An empty pool's counts, for implementors of stores.
-    pub fn empty(config: PoolConfig) -> Self {
-        Self {
-            config,
-            paused: false,
-            hold: None,
-            ready: 0,
-            cooling: 0,
-            leased: 0,
-            expired: 0,
-            disabled: 0,
-            quarantined: 0,
-            fence: Fence(0),
-            next: None,
-        }
-    }
-
-    /// All endpoints of the pool.
-    pub fn members(&self) -> usize {
-        self.ready + self.cooling + self.leased + self.expired + self.disabled + self.quarantined
-    }
-}
-
-/// Asks for a page of members.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct ListRequest {
-    /// The pool.
-    pub pool: PoolName,
-    /// Only members after this id.
-    pub after: Option<EndpointId>,
-    /// Most members in the reply.
-    pub limit: usize,
-}
-
-impl ListRequest {
-    /// The first page, or the one after an id.
-    pub const fn new(pool: PoolName, after: Option<EndpointId>, limit: usize) -> Self {
-        Self { pool, after, limit }
-    }
-}
-
-/// One member of a pool.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct MemberState {
-    /// The endpoint.
-    pub endpoint: EndpointId,
-    /// Where it is.
-    pub state: State,
-    /// A standing order.
-    pub order: Option<StandingOrder>,
-    /// Its share of assignments beside the others'.
-    pub weight: u32,
-    /// Grants so far.
-    pub assignments: u64,
-    /// Failures in a row.
-    pub strikes: u32,
-}
-
-impl MemberState {
-    /// A member that is ready, for implementors of stores.
-    pub fn new(endpoint: EndpointId, weight: u32) -> Self {
-        Self { endpoint, state: State::Ready, order: None, weight, assignments: 0, strikes: 0 }
-    }
-}
-
-/// The one place in which an endpoint is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum State {
-    /// It can be granted.
-    Ready,
-    /// It can be granted after this time; zero when its time has come.
-    Cooling(Duration),
-    /// It is leased for this time.
-    Leased(Duration),
-    /// Its lease has run out and nobody has taken it back yet.
-    Expired,
-    /// An administrator's order keeps it out.
-    Disabled,
-    /// Evidence against it keeps it out.
-    Quarantined(QuarantineCode),
-}
-
-/// An administrator's standing order on an endpoint. No worker can undo it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum StandingOrder {
-    /// Out, at once or when its lease ends.
-    Disable,
-    /// Out as soon as its lease ends.
-    Drain,
-    /// Gone from the pool as soon as its lease ends.
-    Remove,
-    /// In quarantine as soon as its lease ends.
-    Quarantine(QuarantineCode),
-}
-
-/// An administrator's request.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct AdminRequest {
-    /// The pool.
-    pub pool: PoolName,
-    /// What to do.
-    pub order: Order,
-}
-
-impl AdminRequest {
-    /// Orders something for a pool.
-    pub const fn new(pool: PoolName, order: Order) -> Self {
-        Self { pool, order }
-    }
-}
-
-/// What an administrator may order.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Order {
-    /// Sets up a pool. Refused when it exists.
-    Init(PoolConfig),
-    /// Adds members, and updates the weight of those that are there.
-    Add(Vec<Member>),
-    /// Takes members out; leased ones when their lease ends. Their assignment counts are kept
-    /// for a return.
-    Remove(Vec<EndpointId>),
-    /// Keeps endpoints from being granted until `Enable`.
-    Disable(Vec<EndpointId>),
-    /// As `Disable`, and recorded as a drain.
-    Drain(Vec<EndpointId>),
-    /// Ends an order to disable or drain, and a quarantine.
-    Enable(Vec<EndpointId>),
-    /// Puts endpoints into quarantine; leased ones when their lease ends.
-    Quarantine(Vec<EndpointId>, QuarantineCode),
-    /// Grants nothing until `Resume`. Holders may renew and release.
-    Pause,
-    /// Ends a pause.
-    Resume,
-    /// Ends a failover hold at once, on an administrator's word that no lease of before is in use.
-    EndHold,
-}
-
-/// A member to add.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Member {
-    /// The endpoint.
-    pub endpoint: EndpointId,
-    /// Its share of assignments beside the others', 1 to [`MAX_WEIGHT`]. Default 1.
-    pub weight: u32,
-    /// Assignments to start with, at most [`MAX_ASSIGNMENTS`]. Default: its own count when it
-    /// returns, and never below the lowest in the pool for its weight, so that it is not flooded
-    /// while it catches up.
-    pub assignments: Option<u64>,
-}
-
-/// Most assignments that a member may start with: up to here a share, (assignments + 1/2) /
-/// weight, is exact enough in a 64-bit float to tell any two unequal ones apart.
-pub const MAX_ASSIGNMENTS: u64 = 1 << 41;
-
-impl Member {
-    /// A member of weight 1.
-    pub fn new(endpoint: EndpointId) -> Self {
-        Self { endpoint, weight: 1, assignments: None }
-    }
-
-    /// With this weight.
-    pub fn with_weight(mut self, weight: u32) -> Self {
-        self.weight = weight;
-        self
-    }
-
-    /// With this many assignments to start with.
-    pub fn with_assignments(mut self, assignments: u64) -> Self {
-        self.assignments = Some(assignments);
-        self
-    }
-}
-
-/// What an order changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct AdminReply {
-    /// How many endpoints the order changed; 1 for a pool-wide order that changed the pool.
-    pub changed: usize,
-}
-
-impl AdminReply {
-    /// A reply, for implementors of stores.
-    pub const fn new(changed: usize) -> Self {
-        Self { changed }
     }
 }
