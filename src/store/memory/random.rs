@@ -113,6 +113,7 @@ pub(in crate::store) async fn agree(fixture: &dyn Fixture, config: PoolConfig, s
     run.all(steps).await;
 }
 
+#[cfg(feature = "redis")]
 impl Step {
     /// The same without a site.
     pub(in crate::store) fn without_site(mut self) -> Self {
