@@ -121,6 +121,7 @@ const READ: &[&str] = &[
 const WRITE: &[&str] = &[
     "set",
     "del",
+    "unlink",
     "pexpire",
     "pexpireat",
     "hset",

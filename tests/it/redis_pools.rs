@@ -24,7 +24,7 @@ async fn pool(redis: &Redis, proxies: &[&ForwardProxy]) -> Pool {
 }
 
 async fn set_up(redis: &Redis, pool: &Pool, proxies: &[&ForwardProxy]) {
-    pool.administer(Order::Init(PoolConfig::default())).await.unwrap();
+    pool.administer(Order::Init(PoolConfig::default().into())).await.unwrap();
     let members = inventory(proxies).snapshot();
     let members = members.iter().map(|endpoint| Member::new(endpoint.id().clone())).collect();
     pool.administer(Order::Add(members)).await.unwrap();

@@ -13,9 +13,10 @@ use crate::id::PoolName;
 use crate::secret::Token;
 use crate::store::conformance::{self, Fixture};
 use crate::store::{
-    AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, Claim,
-    LeaseStore, ListRequest, MAX_BATCH, Member, MemberState, MemoryStore, Order, Policy, ReapReply,
-    ReapRequest, Release, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status,
+    AcquireReply, AcquireRequest, AdminReply, AdminRequest, AuditEntry, AuditRequest, CancelReply,
+    CancelRequest, Claim, LeaseStore, ListRequest, MAX_BATCH, Member, MemberState, MemoryStore,
+    Order, Policy, ReapReply, ReapRequest, Release, ReleaseReply, ReleaseRequest, RenewReply,
+    RenewRequest, Status,
 };
 use crate::verdict::Strike;
 
@@ -156,7 +157,7 @@ impl Twin {
     }
 
     async fn order(&self, pool: &PoolName, order: Order) {
-        self.inner.administer(AdminRequest { pool: pool.clone(), order }).await.unwrap();
+        self.inner.administer(AdminRequest::new(pool.clone(), order)).await.unwrap();
     }
 
     fn spoil_acquire(&self, request: &mut AcquireRequest) {
@@ -204,11 +205,13 @@ impl Twin {
 
     fn spoil_order(&self, order: &mut Order) {
         match (self.flaw, order) {
-            (Flaw::LifetimeUnlimited, Order::Init(config)) => {
-                config.largest_lifetime = Duration::MAX;
+            (Flaw::LifetimeUnlimited, Order::Init(setup)) => {
+                setup.config.largest_lifetime = Duration::MAX;
             }
-            (Flaw::EarliestShuffled, Order::Init(config)) => config.policy = Policy::Random,
-            (Flaw::LeastAssignedByTime, Order::Init(config)) => config.policy = Policy::Earliest,
+            (Flaw::EarliestShuffled, Order::Init(setup)) => setup.config.policy = Policy::Random,
+            (Flaw::LeastAssignedByTime, Order::Init(setup)) => {
+                setup.config.policy = Policy::Earliest;
+            }
             (Flaw::WeightsIgnored, Order::Add(members)) => {
                 members.iter_mut().for_each(|member| member.weight = 1);
             }
@@ -322,6 +325,10 @@ impl LeaseStore for Twin {
             page.pop();
         }
         Ok(page)
+    }
+
+    async fn audit(&self, request: AuditRequest) -> Result<Vec<AuditEntry>, Error> {
+        self.inner.audit(request).await
     }
 
     async fn administer(&self, mut request: AdminRequest) -> Result<AdminReply, Error> {
