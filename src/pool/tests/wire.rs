@@ -24,6 +24,7 @@ pub(super) enum Call {
     Renew,
     Release,
     Cancel,
+    Administer,
 }
 
 /// What becomes of a call.
@@ -184,6 +185,8 @@ impl LeaseStore for Wire {
     }
 
     async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error> {
-        self.memory.administer(request).await
+        let memory = self.memory.clone();
+        let run = async move { memory.administer(request).await };
+        self.call(Call::Administer, None, 1, run, AdminReply::default).await
     }
 }
