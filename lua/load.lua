@@ -1,18 +1,20 @@
 -- Loads up to 500 members into a pool that is not open yet, and updates weight and count of those
--- that are there; one without a count starts at zero.
+-- that are there; one without a count starts at zero. The first part of an order, which says how
+-- many members all of it has, is recorded.
 --
 -- KEYS: meta ready members uses weights
--- ARGV: by? config_version? (id weight assignments?)*
+-- ARGV: by? config_version? number? (id weight assignments?)*
 -- Replies:
 --   changed number
 --   open: the pool has been opened
 --   uninitialised
 --   too_new schema
 local meta, ready, members, uses, weights = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local number = ARGV[3] ~= '' and integer(ARGV[3], 0, LONGEST, 'number')
 local ids, weight, named = {}, {}, {}
-for nth = 1, integer(tostring((#ARGV - 2) / 3), 0, 500, 'members') do
-  ids[nth], weight[nth] = name(ARGV[3 * nth]), integer(ARGV[3 * nth + 1], 1, 1000, 'weight')
-  local count = ARGV[3 * nth + 2]
+for nth = 1, integer(tostring((#ARGV - 3) / 3), 0, 500, 'members') do
+  ids[nth], weight[nth] = name(ARGV[3 * nth + 1]), integer(ARGV[3 * nth + 2], 1, 1000, 'weight')
+  local count = ARGV[3 * nth + 3]
   named[nth] = count ~= '' and integer(count, 0, 2199023255552, 'assignments') or nil
 end
 
@@ -55,7 +57,9 @@ for nth, id in ipairs(ids) do
   end
 end
 
-record('load', 3, 3)
+if number then
+  record('load', 4, 3, number)
+end
 local function put(command, key, items, option)
   if #items > 0 and option then
     call(command, key, option, unpack(items))

@@ -10,8 +10,8 @@ impl Pool {
     /// Sets the pool up in its store with the inventory's endpoints and their weights, and opens it;
     /// says how many it loaded or changed. Once for each pool, by whoever administers it.
     ///
-    /// Endpoints are loaded 500 at a time, so that a large inventory holds up nobody else's calls;
-    /// until all are there the pool grants nothing. If it is interrupted, calling it again with the
+    /// Endpoints are loaded some at a time, so that a large inventory holds up no other pool; until all
+    /// are there this one grants nothing. If it is interrupted, calling it again with the
     /// same settings goes on where it was, with the inventory as it is then.
     ///
     /// # Errors
@@ -64,5 +64,6 @@ impl Pool {
     }
 }
 
-/// Endpoints in one order: few enough that a script with them is over in a few milliseconds.
-const BATCH: usize = 500;
+/// Endpoints in one order: few enough to go on from soon, and enough to leave room in the trail of
+/// orders. A store cuts them into calls that are short.
+pub(super) const BATCH: usize = 5000;

@@ -38,7 +38,7 @@ commands! {
     INIT "init" "" ["start" "audit"] STATE,
         "by? config_version? mode policy largest_ttl_us largest_lifetime_us failover_hold start loss";
     LOAD "load" "" ["start" "audit"] &["meta", "ready", "members", "uses", "weights"],
-        "by? config_version? (id weight assignments?)*";
+        "by? config_version? number? (id weight assignments?)*";
     OPEN "open" "" ["start" "audit"] &["meta"], "by? config_version?";
     DESTROY "destroy" "" ["start" "audit"] STATE, "by? config_version?";
     AUDIT "audit" " flags=no-writes" ["start"] &["meta", "audit"], "before? limit";

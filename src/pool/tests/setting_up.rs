@@ -3,13 +3,14 @@
 use super::*;
 use crate::id::AdminName;
 use crate::inventory::Snapshot;
+use crate::pool::set_up::BATCH;
 use crate::store::{AuditEntry, PoolConfig, Setup};
 
 /// An inventory of this many endpoints, each with a weight of its own, at version 7.
 fn inventory_of(number: usize) -> Inventory {
     let entry = |nth: usize| {
         let weight = nth % 3 + 1;
-        format!("[[endpoint]]\nid = \"e{nth:04}\"\nurl = \"http://h:1\"\nweight = {weight}\n")
+        format!("[[endpoint]]\nid = \"e{nth:05}\"\nurl = \"http://h:1\"\nweight = {weight}\n")
     };
     let text: String = (0..number).map(entry).collect();
     Inventory::from_toml(&format!("version = 7\n{text}")).unwrap()
@@ -44,11 +45,11 @@ async fn words(pool: &Pool) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_pool_is_loaded_in_batches_and_opened() {
-    let pool = pool_with(&Wire::new(), inventory_of(1201)).await;
-    assert_eq!(pool.set_up(PoolConfig::default()).await.unwrap().changed, 1201);
+    let pool = pool_with(&Wire::new(), inventory_of(2 * BATCH + 201)).await;
+    assert_eq!(pool.set_up(PoolConfig::default()).await.unwrap().changed, 2 * BATCH + 201);
     is_complete(&pool).await;
-    let said = words(&pool).await;
-    assert_eq!(said, ["init:loading 0", "load 500", "load 500", "load 201", "open 0"]);
+    let (said, batch) = (words(&pool).await, format!("load {BATCH}"));
+    assert_eq!(said, ["init:loading 0", &batch, &batch, "load 201", "open 0"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,7 +57,7 @@ async fn an_interrupted_one_goes_on_wherever_it_was() {
     for lost in [Fault::Lost, Fault::Unsent] {
         for at in 0..5 {
             let wire = Wire::new();
-            let pool = pool_with(&wire, inventory_of(1201)).await;
+            let pool = pool_with(&wire, inventory_of(2 * BATCH + 201)).await;
             let faults: Vec<_> = (0..at).map(|_| Fault::None).chain([lost]).collect();
             wire.next(Call::Administer, &faults);
             let error = pool.set_up(PoolConfig::default()).await.unwrap_err();
@@ -75,11 +76,11 @@ async fn an_interrupted_one_goes_on_wherever_it_was() {
 #[tokio::test(start_paused = true)]
 async fn one_that_goes_on_has_the_inventory_of_then() {
     let wire = Wire::new();
-    let before = pool_with(&wire, inventory_of(700)).await;
+    let before = pool_with(&wire, inventory_of(BATCH + 200)).await;
     wire.next(Call::Administer, &[Fault::None, Fault::None, Fault::None, Fault::Unsent]);
     before.set_up(PoolConfig::default()).await.unwrap_err();
-    assert_eq!(before.status().await.unwrap().members(), 700);
-    let pool = pool_with(&wire, inventory_of(600)).await;
+    assert_eq!(before.status().await.unwrap().members(), BATCH + 200);
+    let pool = pool_with(&wire, inventory_of(BATCH + 100)).await;
     assert_eq!(pool.set_up(PoolConfig::default()).await.unwrap().changed, 0);
     is_complete(&pool).await;
 }
@@ -87,7 +88,7 @@ async fn one_that_goes_on_has_the_inventory_of_then() {
 #[tokio::test(start_paused = true)]
 async fn one_that_is_dropped_goes_on() {
     let wire = Wire::new();
-    let pool = pool_with(&wire, inventory_of(700)).await;
+    let pool = pool_with(&wire, inventory_of(BATCH + 200)).await;
     wire.next(Call::Administer, &[Fault::None, Fault::None, Fault::Hangs]);
     let hung = tokio::time::timeout(seconds(1), pool.set_up(PoolConfig::default()));
     assert!(hung.await.is_err());

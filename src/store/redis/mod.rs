@@ -42,7 +42,8 @@ use crate::secret::Secret;
 /// - An acquire looks at no more than 256 ready endpoints while they are excluded or shunned, half
 ///   of them from the head and half from a place drawn by the request's number; and at no more than
 ///   256 exclusions, the last ones.
-/// - An order on more than 500 endpoints takes place 500 at a time, and is recorded as often.
+/// - An order on more than 500 endpoints takes place 500 at a time, and is recorded as often; a load
+///   100 at a time, recorded once, at its start.
 /// - The trail of orders keeps a little more than the last 10,000.
 /// - The shuns of an endpoint outlast its removal.
 /// - A cancel takes back a lease of its token that has run out.

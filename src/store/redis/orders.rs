@@ -31,9 +31,9 @@ impl Desk<'_> {
     async fn carry_out(&self, order: Order) -> Result<usize, Error> {
         match order {
             Order::Init(setup) => self.init(&setup).await,
-            Order::Load(members) => self.members(&LOAD, &members).await,
+            Order::Load(members) => self.load(&members).await,
             Order::Open => self.changed(self.order(&OPEN)).await,
-            Order::Add(members) => self.members(&ADD, &members).await,
+            Order::Add(members) => self.add(&members).await,
             Order::Remove(ids) => self.each(&REMOVE, None, &ids).await,
             Order::Disable(ids) => self.each(&DISABLE, Some(("order", order::DISABLE)), &ids).await,
             Order::Drain(ids) => self.each(&DISABLE, Some(("order", order::DRAIN)), &ids).await,
@@ -72,20 +72,24 @@ impl Desk<'_> {
         self.changed(arguments).await
     }
 
-    async fn members(&self, command: &'static Command, members: &[Member]) -> Result<usize, Error> {
+    async fn load(&self, members: &[Member]) -> Result<usize, Error> {
         check::members(members)?;
         let mut changed = 0;
-        for page in pages(members) {
-            let mut arguments = self.order(command);
-            for Member { endpoint, weight, assignments } in page {
-                let arguments_with =
-                    arguments.text("id", endpoint.as_str()).number("weight", u64::from(*weight));
-                arguments = match assignments {
-                    Some(count) => arguments_with.number("assignments", *count),
-                    None => arguments_with.text("assignments", ""),
-                };
-            }
-            changed += self.changed(arguments).await?;
+        let mut number = members.len().to_string();
+        for page in pages(members, LOADED) {
+            let arguments = self.order(&LOAD).text("number", &number);
+            changed += self.changed(with_members(arguments, page)).await?;
+            // The whole order has been recorded.
+            number.clear();
+        }
+        Ok(changed)
+    }
+
+    async fn add(&self, members: &[Member]) -> Result<usize, Error> {
+        check::members(members)?;
+        let mut changed = 0;
+        for page in pages(members, PAGE) {
+            changed += self.changed(with_members(self.order(&ADD), page)).await?;
         }
         Ok(changed)
     }
@@ -98,7 +102,7 @@ impl Desk<'_> {
         ids: &[EndpointId],
     ) -> Result<usize, Error> {
         let mut changed = 0;
-        for page in pages(ids) {
+        for page in pages(ids, PAGE) {
             let mut arguments = self.order(command);
             if let Some((name, word)) = first {
                 arguments = arguments.text(name, word);
@@ -130,11 +134,25 @@ impl Desk<'_> {
     }
 }
 
+fn with_members(mut arguments: Arguments, members: &[Member]) -> Arguments {
+    for Member { endpoint, weight, assignments } in members {
+        let weighted = arguments.text("id", endpoint.as_str()).number("weight", u64::from(*weight));
+        arguments = match assignments {
+            Some(count) => weighted.number("assignments", *count),
+            None => weighted.text("assignments", ""),
+        };
+    }
+    arguments
+}
+
 /// Pages of what an order names; one that names nothing is asked for all the same.
-fn pages<T>(all: &[T]) -> impl Iterator<Item = &[T]> {
+fn pages<T>(all: &[T], most: usize) -> impl Iterator<Item = &[T]> {
     let nothing = all.is_empty().then_some(all);
-    all.chunks(PAGE).chain(nothing)
+    all.chunks(most).chain(nothing)
 }
 
 /// Endpoints in one call.
 const PAGE: usize = 500;
+
+/// The same of a load: in a pool of a million one takes the server 13 microseconds.
+const LOADED: usize = 100;

@@ -86,9 +86,13 @@ async fn batches_have_bounds() {
     for [id, weight, count] in
         [["a b", "1", ""], ["a", "0", ""], ["a", "1001", ""], ["a", "1", "-1"]]
     {
-        for command in [&ADD, &LOAD] {
-            let answer = raw(&redis, command, &["", "", id, weight, count]).await;
-            assert_eq!(answer, Err("BADCALL".to_owned()), "{id} {weight} {count}");
+        for (command, args) in [
+            (&ADD, &["", "", id, weight, count][..]),
+            (&LOAD, &["", "", "1", id, weight, count]),
+            (&LOAD, &["", "", "-1", "a", "1", ""]),
+        ] {
+            let answer = raw(&redis, command, args).await;
+            assert_eq!(answer, Err("BADCALL".to_owned()), "{args:?}");
         }
     }
     in_order(&redis).await;

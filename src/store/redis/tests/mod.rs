@@ -1,13 +1,17 @@
 //! What only this store can be asked: damage, limits of memory, restarts, arguments of others.
 
 mod arguments;
+mod audit;
 mod backlog;
 mod checker;
 mod damage;
 mod hold;
 mod leftovers;
+mod load;
+mod loss;
 mod memory;
 mod random;
+mod roles;
 mod scan;
 #[allow(dead_code, reason = "the integration tests need more of it")]
 #[path = "../../../../tests/it/support"]
