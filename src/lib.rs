@@ -14,7 +14,7 @@
 //! | several requests on one endpoint | [`Pool::hold`] |
 //! | to know what served a response | [`LeaseInfo`] |
 //! | a verdict of your own on outcomes | [`Judge`] |
-//! | one pool for many processes | `RedisStore` (feature `redis`) |
+//! | one pool for many processes | `RedisStore` (feature `redis`), [`Pool::set_up`] |
 //! | a store of your own | [`LeaseStore`] |
 //!
 //! It is for permitted public pages. Budgets are per site and shared by all endpoints: a change

@@ -109,6 +109,7 @@ mod tests {
         let keys = PoolKeys::new(&namespace, &PoolName::new("vn").unwrap());
         assert_eq!(keys.state()[0], "lease:{vn}:meta");
         assert_eq!(keys.orders(), "lease:{vn}:orders");
+        assert_eq!(keys.key("audit"), "lease:{vn}:audit");
         assert_eq!(keys.shun(&Site::parse("[::1]").unwrap()), "lease:{vn}:shun:[::1]");
     }
 

@@ -138,7 +138,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn all(mut self, steps: Vec<Step>) {
-        self.set_up(steps.len() % 2 == 0).await;
+        self.set_up(steps.len().is_multiple_of(2)).await;
         for step in steps {
             self.step(step).await;
             let request = ListRequest { pool: self.fixture.pool(), after: None, limit: 100 };

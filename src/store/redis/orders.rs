@@ -154,5 +154,5 @@ fn pages<T>(all: &[T], most: usize) -> impl Iterator<Item = &[T]> {
 /// Endpoints in one call.
 const PAGE: usize = 500;
 
-/// The same of a load: in a pool of a million one takes the server 13 microseconds.
+/// The same of a load: in a pool of a million each takes the server about 13 microseconds.
 const LOADED: usize = 100;

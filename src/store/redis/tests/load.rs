@@ -20,7 +20,7 @@ async fn closed() -> Redis {
 /// Loads members `from` to `to` in an order that is not theirs, one call at a time; how many were
 /// new, and the longest call in milliseconds of the server's processor.
 async fn load(redis: &Redis, from: usize, to: usize) -> (usize, f64) {
-    // Odd and below any prime that divides a number of members: each number comes once.
+    // Products modulo a prime: each comes once.
     let member =
         |nth: usize| Member::new(id(&format!("gw-{:09}", (nth * 7_654_321) % 100_000_007)));
     let (mut changed, mut longest) = (0, 0.0_f64);
@@ -82,13 +82,11 @@ async fn a_large_inventory_holds_nobody_up() {
 #[tokio::test]
 async fn what_was_loaded_is_as_if_it_had_been_added() {
     use crate::store::{Mode, Policy};
-    let members = || -> Vec<_> {
-        let member = |nth: u32| {
-            let member = Member::new(id(&format!("e{nth:03}"))).with_weight(nth % 4 + 1);
-            if nth % 5 == 0 { member.with_assignments(u64::from(nth)) } else { member }
-        };
-        (0..200).map(|nth| member(nth).with_assignments(u64::from(nth % 7))).collect()
+    let member = |nth: u32| {
+        let member = Member::new(id(&format!("e{nth:03}"))).with_weight(nth % 4 + 1);
+        member.with_assignments(u64::from(nth % 7))
     };
+    let members = || (0..200).map(member).collect();
     for (mode, policy) in [
         (Mode::Exclusive, Policy::Earliest),
         (Mode::Exclusive, Policy::LeastAssigned),
@@ -101,8 +99,7 @@ async fn what_was_loaded_is_as_if_it_had_been_added() {
             let redis = Redis::new().await;
             let setup = Setup { loading, ..Setup::new(config.clone()) };
             order(&redis, Order::Init(setup)).await.unwrap();
-            let members = members();
-            let load = if loading { Order::Load(members) } else { Order::Add(members) };
+            let load = if loading { Order::Load(members()) } else { Order::Add(members()) };
             assert_eq!(order(&redis, load).await.unwrap(), 200);
             order(&redis, Order::Open).await.unwrap();
             in_order(&redis).await;

@@ -4,6 +4,8 @@ mod arguments;
 mod audit;
 mod backlog;
 mod checker;
+#[cfg(feature = "redis-cluster")]
+mod cluster;
 mod damage;
 mod hold;
 mod leftovers;
