@@ -1,19 +1,18 @@
 //! Setting up a pool that processes share.
 
+use std::time::Duration;
+
 use reqwest_lease::{BoxError, Kind, Member, Order, Pool, PoolConfig};
 
-/// Sets the pool up unless somebody has, and adds this inventory's endpoints.
+/// Sets the pool up, or adds this inventory's endpoints to one that somebody has set up.
 pub(crate) async fn set_up(pool: &Pool) -> Result<(), BoxError> {
-    match pool.status().await {
-        Ok(_) => {}
-        Err(error) if error.kind() == Kind::PoolUninitialised => {
-            match pool.administer(Order::Init(PoolConfig::default())).await {
-                // Another process was faster.
-                Err(error) if error.kind() == Kind::InvalidCall => {}
-                done => drop(done?),
-            }
-        }
-        Err(error) => return Err(error.into()),
+    match pool.set_up(PoolConfig::default()).await {
+        Err(error) if error.kind() == Kind::InvalidCall => {}
+        done => return Ok(done.map(drop)?),
+    }
+    // Another process may still be at it.
+    while pool.status().await?.loading {
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let inventory = pool.inventory().snapshot();
     let members = inventory

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::process::Stdio;
 use std::time::Instant;
 
-use reqwest_lease::{BoxError, Endpoint, EndpointId, Inventory, Pool, PoolName, RedisStore};
+use reqwest_lease::{BoxError, Endpoint, EndpointId, Inventory, Order, Pool, PoolName, RedisStore};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
@@ -104,6 +104,8 @@ pub(crate) async fn run(redis: &str) -> Result<(), BoxError> {
         return Err(format!("the pool's state is not sound: {found:?}").into());
     }
     println!("the pool's state is sound");
+    pool.administer(Order::Pause).await?;
+    pool.administer(Order::DestroyPool).await?;
     pool.shutdown().await;
     Ok(())
 }

@@ -122,6 +122,7 @@ const READ: &[&str] = &[
 const WRITE: &[&str] = &[
     "set",
     "del",
+    "unlink",
     "pexpire",
     "pexpireat",
     "hset",
