@@ -25,7 +25,9 @@ mod relay;
 #[path = "../../src/redis/tests/server.rs"]
 mod server;
 mod stopped;
+mod witness;
 mod worker;
+
 
 use std::time::Duration;
 

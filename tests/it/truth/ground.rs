@@ -1,5 +1,6 @@
 //! Eight processes of eight tasks on one pool, killed and started again.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -31,33 +32,36 @@ static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_server_kept_every_promise() {
     let long = std::env::var_os("REQWEST_LEASE_LONG").is_some_and(|long| long == "1");
-    let findings = run(if long { 60 } else { 7 }, &[]).await;
+    let findings = run(if long { 60 } else { 6 }, &[]).await;
     assert!(findings.wrongs.is_empty(), "{:#?}", findings.wrongs);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_tokens_that_end_leases_are_found() {
-    let findings = run(4, OLD_TOKENS_END_LEASES).await;
-    finds(&findings, &[Wrong::EndedByStranger, Wrong::BelievedTwice]);
+    finds(OLD_TOKENS_END_LEASES, &[Wrong::EndedByStranger, Wrong::BelievedTwice]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deadlines_that_do_not_count_are_found() {
-    let findings = run(3, DEADLINES_DO_NOT_COUNT).await;
-    finds(&findings, &[Wrong::ReclaimedEarly, Wrong::BelievedTwice, Wrong::LostEarly]);
+    let wrongs = [Wrong::ReclaimedEarly, Wrong::BelievedTwice, Wrong::LostEarly];
+    finds(DEADLINES_DO_NOT_COUNT, &wrongs).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn releases_that_are_never_late_are_found() {
-    let findings = run(4, RELEASES_ARE_NEVER_LATE).await;
-    finds(&findings, &[Wrong::ReleasedLate]);
+    finds(RELEASES_ARE_NEVER_LATE, &[Wrong::ReleasedLate, Wrong::LateObeyed]).await;
 }
 
-fn finds(findings: &Findings, wrongs: &[Wrong]) {
-    let counted = findings.counted();
-    for wrong in wrongs {
-        assert!(counted.contains_key(wrong), "{wrong:?} is not among {counted:?}");
+/// Runs with a flaw until each of these has been found.
+async fn finds(flaw: Flaw, wrongs: &[Wrong]) {
+    let mut found = BTreeMap::new();
+    for _ in 0..5 {
+        found.append(&mut run(3, flaw).await.counted());
+        if wrongs.iter().all(|wrong| found.contains_key(wrong)) {
+            return;
+        }
     }
+    panic!("{wrongs:?} are not all among {found:?}");
 }
 
 /// The world of a run.
@@ -204,8 +208,8 @@ impl World {
             findings.counted(),
         );
         // Or nothing was tried.
-        assert!(findings.terms.len() > 100 && findings.renewals > 10, "{}", findings.terms.len());
-        assert!(findings.ended(End::Reclaimed) > 10 && beliefs > 100 && self.kills > 1);
+        assert!(findings.terms.len() > 50 && beliefs > 50 && self.kills > 0 && lost > 0);
+        assert!(findings.renewals > 0 && findings.ended(End::Reclaimed) > 0);
         assert_eq!(changed > 0, self.flawed, "the scripts are not what the twin expects");
         findings
     }

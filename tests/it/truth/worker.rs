@@ -158,14 +158,14 @@ impl Worker {
 
     async fn live_with(&self, mut own: Own) {
         let ttl = micros(TTL) / 1000;
-        match self.dice.roll(16) {
+        match self.dice.roll(32) {
             0 => return self.diary.counts("leaked"),
             1 => {
                 sleep(self.millis(30)).await;
                 self.diary.ends(own.fence, wall());
                 return self.cancel(own.token).await;
             }
-            2 => {
+            2 | 3 => {
                 // Often before anybody else has noticed that the lease ran out.
                 let most = if self.dice.roll(4) == 0 { 50 } else { 1 };
                 let left = own.latest.saturating_sub(wall());
@@ -173,8 +173,8 @@ impl Worker {
                 self.diary.counts("overstayed");
                 self.renew(&mut own).await;
             }
-            3 => sleep(self.millis(ttl * 6 / 5)).await,
-            4 | 5 => {
+            4 => sleep(self.millis(ttl * 6 / 5)).await,
+            5 | 6 => {
                 for _ in 0..=self.dice.roll(4) {
                     sleep(TTL / 4 + self.millis(ttl / 4)).await;
                     self.renew(&mut own).await;
@@ -275,7 +275,7 @@ impl Worker {
             return;
         }
         self.diary.begins(held.endpoint(), fence, now, now);
-        let longest = if self.dice.roll(8) == 0 { 3000 } else { 50 };
+        let longest = if self.dice.roll(24) == 0 { 3000 } else { 50 };
         let end = wall() + micros(self.millis(longest));
         if self.dice.roll(4) == 0 {
             let options = LeaseOptions::new().held(held);
