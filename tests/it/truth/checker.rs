@@ -127,7 +127,8 @@ impl Checker {
             }
         }
         // What an administrator took out comes back by his word.
-        let stays = |id: &String| after.places.get(id).is_some_and(|at| !at.contains(&Place::Parked));
+        let stays =
+            |id: &String| after.places.get(id).is_some_and(|at| !at.contains(&Place::Parked));
         self.free_from.retain(|id, _| stays(id));
         for (id, lease) in granted {
             self.granted(id, lease, before);
@@ -141,7 +142,8 @@ impl Checker {
                 self.findings.wrong(Wrong::NotInOnePlace, format!("{id}: {places:?}"));
             }
         }
-        let owners: BTreeSet<_> = after.leases.values().flatten().map(|lease| &lease.token).collect();
+        let owners: BTreeSet<_> =
+            after.leases.values().flatten().map(|lease| &lease.token).collect();
         if owners.len() != after.leases.len() || !owners.into_iter().eq(&after.live) {
             self.findings.wrong(Wrong::RecordsDisagree, format!("{:?}", after.leases));
         }

@@ -11,9 +11,7 @@ use tokio::time::sleep;
 
 use super::checker::{End, Findings, Wrong, check};
 use super::diary::{Diaries, micros, wall};
-use super::layout::{
-    DEADLINES_DO_NOT_COUNT, Flaw, OLD_TOKENS_END_LEASES, RELEASES_ARE_NEVER_LATE,
-};
+use super::layout::{DEADLINES_DO_NOT_COUNT, Flaw, OLD_TOKENS_END_LEASES, RELEASES_ARE_NEVER_LATE};
 use super::relay::Relay;
 use super::server::Server;
 use super::{

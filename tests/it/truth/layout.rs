@@ -114,8 +114,10 @@ pub(super) const DEADLINES_DO_NOT_COUNT: Flaw = &[
 ];
 
 /// A lease whose deadline has passed can be released while nobody has taken it back.
-pub(super) const RELEASES_ARE_NEVER_LATE: Flaw =
-    &[("valid = deadlines[nth] and tonumber(deadlines[nth]) > now and", "valid = deadlines[nth] and")];
+pub(super) const RELEASES_ARE_NEVER_LATE: Flaw = &[(
+    "valid = deadlines[nth] and tonumber(deadlines[nth]) > now and",
+    "valid = deadlines[nth] and",
+)];
 
 /// Who ran out its lease does not rest.
 pub(super) const NO_COOLDOWN_AFTER_EXPIRY: Flaw =

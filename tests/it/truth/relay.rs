@@ -163,9 +163,10 @@ impl Shared {
     fn changed_or_not(&self, mut request: Vec<Vec<u8>>) -> Vec<u8> {
         if request[0] == b"EVAL" && !self.flaw.is_empty() {
             let source = String::from_utf8(request[1].clone()).unwrap();
-            let changed = self.flaw.iter().fold(source.clone(), |source, (from, to)| {
-                source.replace(from, to)
-            });
+            let changed = self
+                .flaw
+                .iter()
+                .fold(source.clone(), |source, (from, to)| source.replace(from, to));
             self.changed.fetch_add(usize::from(changed != source), Ordering::Relaxed);
             request[1] = changed.into_bytes();
         }

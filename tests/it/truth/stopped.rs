@@ -71,6 +71,38 @@ async fn a_worker_that_trusts_for_too_long_goes_on() {
     futures_util::future::join_all(scenes).await;
 }
 
+/// A site may answer before it has all of a request. What is left of that is not sent either.
+#[tokio::test]
+async fn an_upload_ends_with_its_lease() {
+    let witness = Witness::start().await;
+    let inventory =
+        Inventory::from_endpoints([Endpoint::new(id(0), &witness.url(), None).unwrap()]);
+    let pool = Pool::builder(pool_name(), inventory.unwrap()).build().await.unwrap();
+    let client = LeaseMiddleware::builder(pool.clone()).build().unwrap().into_client();
+    let (sender, body) = pieces();
+    sender.send("first").unwrap();
+    let request = client.put(SITE).body(reqwest::Body::wrap_stream(body)).send();
+    let response = request.await.unwrap();
+    assert_eq!(response.bytes().await.unwrap(), "x");
+    assert_eq!(pool.status().await.unwrap().leased, 0);
+    let before = witness.so_far();
+    // Nobody may be there to take it any more.
+    let _ = sender.send("second");
+    witness.is_left_alone().await;
+    assert_eq!(witness.so_far(), before);
+}
+
+type Pieces = stream::BoxStream<'static, Result<&'static str, std::io::Error>>;
+
+/// A body whose pieces the test sends.
+fn pieces() -> (tokio::sync::mpsc::UnboundedSender<&'static str>, Pieces) {
+    let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+    let pieces = stream::unfold(receiver, |mut receiver| async move {
+        receiver.recv().await.map(|piece| (Ok(piece), receiver))
+    });
+    (sender, Box::pin(pieces))
+}
+
 /// What came after the worker was woken.
 struct After {
     said: String,

@@ -12,7 +12,8 @@ use crate::support::eventually;
 
 /// The proxy. It ends when it is dropped.
 ///
-/// It answers a GET with a body without an end, and leaves everything else unanswered.
+/// It answers a GET with a body without an end, a PUT at once with one byte, and leaves everything
+/// else unanswered.
 pub(super) struct Witness {
     listening: Listening,
     seen: Arc<Seen>,
@@ -67,6 +68,7 @@ impl Seen {
         let read = reader.read(&mut bytes).await?;
         self.received.lock().unwrap().extend(&bytes[..read]);
         let answers = bytes.starts_with(b"GET");
+        let at_once = bytes.starts_with(b"PUT");
         let hear = async {
             loop {
                 match reader.read(&mut bytes).await {
@@ -78,6 +80,9 @@ impl Seen {
         let speak = async {
             if answers {
                 writer.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await?;
+            }
+            if at_once {
+                writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx").await?;
             }
             loop {
                 tokio::time::sleep(Duration::from_millis(5)).await;

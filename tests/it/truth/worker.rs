@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest_lease::{
-    AcquireReply, AcquireRequest, CancelRequest, Endpoint, Error, Grant, HeldLease,
-    Inventory, Kind, LeaseInfo, LeaseMiddleware, LeaseOptions, LeaseStore, Pool, QuarantineCode,
-    RedisStore, Release, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Strike, Token,
-    Verdict,
+    AcquireReply, AcquireRequest, CancelRequest, Endpoint, Error, Grant, HeldLease, Inventory,
+    Kind, LeaseInfo, LeaseMiddleware, LeaseOptions, LeaseStore, Pool, QuarantineCode, RedisStore,
+    Release, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Strike, Token, Verdict,
 };
 use reqwest_middleware::ClientWithMiddleware;
 use tokio::task::JoinSet;
@@ -136,7 +135,8 @@ impl Worker {
         }
         let answered = wall();
         let fences: Vec<_> = grants.iter().map(|grant| grant.fence.0).collect();
-        let own: Vec<_> = grants.into_iter().map(|grant| self.own(grant, asked, answered)).collect();
+        let own: Vec<_> =
+            grants.into_iter().map(|grant| self.own(grant, asked, answered)).collect();
         for lease in own {
             self.live_with(lease).await;
         }
