@@ -28,7 +28,6 @@ mod stopped;
 mod witness;
 mod worker;
 
-
 use std::time::Duration;
 
 use reqwest_lease::{
