@@ -92,9 +92,7 @@ async fn start_and_kill(url: &str) -> u64 {
         .spawn()
         .unwrap();
     let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-    let holds = async {
-        while !said.next_line().await.unwrap().unwrap().contains("holds all") {}
-    };
+    let holds = async { while !said.next_line().await.unwrap().unwrap().contains("holds all") {} };
     timeout(SOON, holds).await.unwrap();
     child.kill().await.unwrap();
     wall()

@@ -28,7 +28,7 @@ struct Shared {
     changed: AtomicUsize,
     /// Grows with each cut of all connections.
     cuts: watch::Sender<usize>,
-    /// Nothing that the server says arrives.
+    /// Nothing arrives.
     silent: watch::Sender<bool>,
 }
 
@@ -91,7 +91,7 @@ impl Relay {
         self.shared.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// Whether nothing that the server says arrives any more.
+    /// Whether nothing arrives any more, either way.
     pub(super) fn silence(&self, silent: bool) {
         self.shared.silent.send_replace(silent);
     }
@@ -127,6 +127,10 @@ impl Shared {
             tokio::select! {
                 read = client.read_buf(&mut asked) => {
                     some(read?)?;
+                    if *self.silent.borrow() {
+                        asked.clear();
+                        continue;
+                    }
                     while let Some((request, length)) = request(&asked) {
                         if request[0].starts_with(b"EVAL") && fate == Fate::Well {
                             fate = self.fate();
