@@ -6,9 +6,9 @@
 use std::time::{Duration, Instant};
 
 use reqwest_lease::{
-    AcquireReply, AcquireRequest, Claim, EndpointId, Error, Kind, LeaseStore, Member, Order,
-    PoolConfig, RedisStore, Release, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Token,
-    Verdict,
+    AcquireReply, AcquireRequest, Claim, EndpointId, Error, Fence, Grant, Kind, LeaseStore, Member,
+    Order, PoolConfig, RedisStore, Release, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest,
+    Token, Verdict,
 };
 use tokio::time::sleep;
 
@@ -26,11 +26,22 @@ const TTL: Duration = Duration::from_secs(2);
 struct Own {
     token: Token,
     endpoint: EndpointId,
+    fence: Fence,
     /// It may be relied on until then.
     trust: u64,
 }
 
 impl Own {
+    fn new(grant: &Grant, asked: u64) -> Self {
+        let term = grant.term.unwrap();
+        Self {
+            token: term.token,
+            endpoint: grant.endpoint.clone(),
+            fence: grant.fence,
+            trust: asked + micros(term.remaining),
+        }
+    }
+
     fn is_trusted(&self) -> bool {
         wall() < self.trust
     }
@@ -62,8 +73,7 @@ impl Scene {
             request.expiry_cooldown = Duration::ZERO;
             match self.store.acquire(request).await {
                 Ok(AcquireReply::Granted(grants)) => {
-                    let trust = asked + micros(grants[0].term.unwrap().remaining);
-                    return Ok(Own { token, endpoint: grants[0].endpoint.clone(), trust });
+                    return Ok(Own::new(&grants[0], asked));
                 }
                 Ok(reply) => return Err(reply),
                 Err(error) => assert_eq!(error.kind(), Kind::StoreUnavailable, "{error}"),
@@ -125,6 +135,8 @@ impl Scene {
             assert_eq!(self.renew(lost).await, RenewReply::NotOwner);
         }
         let granted = self.grants_after_a_hold(since).await;
+        let before = [known[0], known[1], lost.unwrap_or(known[0])];
+        assert!(before.iter().all(|own| own.fence < granted.fence), "{granted:?} {before:?}");
         assert!(lost.is_none_or(|lost| !lost.is_trusted()), "{granted:?} {lost:?}");
         self.store_in_order().await;
     }
@@ -328,10 +340,8 @@ async fn split(hold: bool) -> (Pair, Scene, Own) {
         let asked = wall();
         let token = Token::random();
         match scene.store.acquire(AcquireRequest::new(pool_name(), token, TTL)).await {
-            Ok(AcquireReply::Granted(mut granted)) => {
-                let grant = granted.remove(0);
-                let trust = asked + micros(grant.term.unwrap().remaining);
-                if let Some(last) = last.replace(Own { token, endpoint: grant.endpoint, trust }) {
+            Ok(AcquireReply::Granted(granted)) => {
+                if let Some(last) = last.replace(Own::new(&granted[0], asked)) {
                     let _ = scene.release(&last).await;
                 }
                 grants += 1;
@@ -358,8 +368,8 @@ async fn a_primary_without_its_replica_refuses_and_the_other_holds_back() {
     let (_pair, scene, last) = split(true).await;
     assert!(last.is_trusted(), "the machine is too slow to show anything");
     let since = scene.holds_back().await;
-    scene.grants_after_a_hold(since).await;
-    assert!(!last.is_trusted());
+    let granted = scene.grants_after_a_hold(since).await;
+    assert!(!last.is_trusted() && granted.fence > last.fence, "{granted:?} {last:?}");
 }
 
 #[tokio::test]
