@@ -329,6 +329,9 @@ async fn a_failback_without_a_hold_leases_twice() {
 async fn split(hold: bool) -> (Pair, Scene, Own) {
     let careful = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "1"];
     let pair = Pair::start(&careful).await;
+    let counts =
+        |primary: &Server| primary.info("replication").contains("min_slaves_good_slaves:1\r\n");
+    pair.primary.wait_for("the replica counts", counts).await;
     let scene = Scene::on(&pair.primary, hold).await;
     let first = scene.lease().await;
     knows(&pair.replica, &first).await;
