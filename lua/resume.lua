@@ -22,7 +22,7 @@ end
 local here = string.match(call('INFO', 'replication'), 'master_replid:(%x+)') or ''
 local held = here ~= identity or tonumber(hold_until) > now
 if failover_hold == 'on' and here ~= identity then
-  call('HINCRBY', meta, 'fence', MOST_LOST)
+  call('HSET', meta, 'fence', text(call('HGET', meta, 'fence') + MOST_LOST))
 end
 call('HSET', meta, 'identity', here, 'hold_until', 0)
 return {'changed', failover_hold == 'on' and held and '1' or '0'}

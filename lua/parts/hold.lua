@@ -7,7 +7,7 @@ local function hold(meta, identity, till, largest_ttl)
   end
   moves().check_types()
   local here = string.match(info, 'master_replid:(%x+)') or ''
-  call('HINCRBY', meta, 'fence', MOST_LOST)
-  call('HSET', meta, 'identity', here, 'hold_until', text(now + largest_ttl))
+  call('HSET', meta, 'identity', here, 'hold_until', text(now + largest_ttl),
+    'fence', text(call('HGET', meta, 'fence') + MOST_LOST))
   return now + largest_ttl
 end

@@ -34,6 +34,8 @@ use reqwest_lease::{
     AdminRequest, EndpointId, LeaseStore, Member, Order, PoolConfig, PoolName, RedisStore,
 };
 
+use crate::support::SOON;
+
 const NAMESPACE: &str = "truth";
 const ENDPOINTS: usize = 16;
 const TASKS_EACH: usize = 8;
@@ -74,6 +76,12 @@ fn config() -> PoolConfig {
     config.largest_ttl = TTL;
     config.largest_lifetime = TTL * 3;
     config
+}
+
+/// A store that bears a slow machine: where an answer is lost, the test has lost it.
+async fn connect(url: &str) -> RedisStore {
+    let builder = RedisStore::builder(url).namespace(NAMESPACE).call_timeout(SOON);
+    builder.build().await.unwrap()
 }
 
 async fn set_up(store: &RedisStore, config: PoolConfig) {

@@ -48,7 +48,7 @@ pub(super) enum Wrong {
     EndedByStranger,
     ReleasedLate,
     RenewedLate,
-    DeadlineWrong,
+    DeadlineMoved,
     /// Two holders relied on one id at the same moment.
     BelievedTwice,
     /// A holder relied on what the server had not granted it, or not for so long.
@@ -160,7 +160,7 @@ impl Checker {
             self.findings.wrong(Wrong::GrantedEarly, what);
         }
         if lease.deadline != lease.granted_at + self.ttl {
-            self.findings.wrong(Wrong::DeadlineWrong, format!("{id}: {lease:?}"));
+            self.findings.wrong(Wrong::DeadlineMoved, format!("{id}: {lease:?}"));
         }
         // One whose lease has run out may ask again: its first answer was lost.
         if let Some(earlier) = self.tokens.insert(lease.token.clone(), lease.fence) {
@@ -188,7 +188,7 @@ impl Checker {
             self.findings.wrong(Wrong::RenewedLate, format!("{old:?} {lease:?}"));
         }
         if lease.deadline < old.deadline || lease.deadline > longest {
-            self.findings.wrong(Wrong::DeadlineWrong, format!("{old:?} {lease:?}"));
+            self.findings.wrong(Wrong::DeadlineMoved, format!("{old:?} {lease:?}"));
         }
         if let Some(term) = self.findings.terms.get_mut(&lease.fence) {
             term.lease.deadline = lease.deadline;

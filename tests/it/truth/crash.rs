@@ -17,7 +17,7 @@ use super::layout::{Flaw, NO_COOLDOWN_AFTER_EXPIRY};
 use super::relay::Relay;
 use super::server::Server;
 use super::{
-    APPEND_ONLY, COOLDOWN, ENDPOINTS, NAMESPACE, TTL, aof, config, id, pool_name, prefix, set_up,
+    APPEND_ONLY, COOLDOWN, ENDPOINTS, TTL, aof, config, connect, id, pool_name, prefix, set_up,
 };
 use crate::support::SOON;
 
@@ -62,7 +62,7 @@ fn come_back(findings: &Findings, killed_at: u64) -> Vec<i64> {
 async fn crash(flaw: Flaw) -> (Findings, u64) {
     let server = Server::start(APPEND_ONLY);
     let relay = Relay::start(server.port(), None, flaw).await;
-    let store = RedisStore::builder(relay.url()).namespace(NAMESPACE).build().await.unwrap();
+    let store = connect(&relay.url()).await;
     set_up(&store, config()).await;
     let killed_at = start_and_kill(&relay.url()).await;
     assert_eq!(store.status(&pool_name()).await.unwrap().ready, 0);
@@ -103,14 +103,14 @@ async fn start_and_kill(url: &str) -> u64 {
 async fn a_process_holds_all_endpoints() {
     let Ok(url) = std::env::var(URL) else {
         let server = Server::start(&[]);
-        let store = RedisStore::builder(server.url()).namespace(NAMESPACE).build().await.unwrap();
+        let store = connect(&server.url()).await;
         set_up(&store, config()).await;
         let held = hold_all(store.clone()).await;
         assert!(held.iter().all(HeldLease::is_valid));
         assert_eq!(store.status(&pool_name()).await.unwrap().leased, ENDPOINTS);
         return;
     };
-    let held = hold_all(RedisStore::builder(url).namespace(NAMESPACE).build().await.unwrap()).await;
+    let held = hold_all(connect(&url).await).await;
     // Renewals are under way by then.
     sleep(TTL / 2).await;
     println!("holds all {}", held.len());

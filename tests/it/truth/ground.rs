@@ -32,6 +32,9 @@ async fn the_server_kept_every_promise() {
     let long = std::env::var_os("REQWEST_LEASE_LONG").is_some_and(|long| long == "1");
     let findings = run(if long { 60 } else { 6 }, &[]).await;
     assert!(findings.wrongs.is_empty(), "{:#?}", findings.wrongs);
+    // Or nothing was tried.
+    let reclaimed = findings.ended(End::Reclaimed);
+    assert!(findings.terms.len() > 100 && findings.renewals > 0 && reclaimed > 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -179,8 +182,8 @@ impl World {
         }
         sleep(TTL * 3 + COOLDOWN).await;
         let status = self.store.status(&pool_name()).await.unwrap();
-        let free = status.ready + status.expired;
-        assert_eq!((free, status.members()), (ENDPOINTS, ENDPOINTS), "{status:?}");
+        let kept = status.leased + status.disabled + status.quarantined;
+        assert_eq!((kept, status.members()), (0, ENDPOINTS), "{status:?}");
         assert_eq!(self.store.check(&pool_name()).await.unwrap(), []);
     }
 
@@ -205,9 +208,7 @@ impl World {
             self.kills,
             findings.counted(),
         );
-        // Or nothing was tried.
-        assert!(findings.terms.len() > 50 && beliefs > 50 && self.kills > 0 && lost > 0);
-        assert!(findings.renewals > 0 && findings.ended(End::Reclaimed) > 0);
+        assert!(beliefs > 0 && self.kills > 0 && (lost > 0 || self.flawed));
         assert_eq!(changed > 0, self.flawed, "the scripts are not what the twin expects");
         findings
     }
