@@ -205,7 +205,9 @@ impl Checker {
         });
         // One that ran out may have been granted anew to the same token.
         let owns = after.leases.values().flatten().any(|other| other.token == lease.token);
-        if after.live.contains(&lease.token) && !owns {
+        let left = after.live.contains(&lease.token) && !owns;
+        let stranger = left && !reclaimed && now.is_none();
+        if stranger {
             self.findings.wrong(Wrong::EndedByStranger, format!("{id}: {lease:?}"));
         } else if now.is_some_and(|now| now < lease.deadline) {
             self.findings.wrong(Wrong::ReclaimedEarly, format!("{id}: {lease:?}"));
@@ -214,6 +216,8 @@ impl Checker {
         let mut since = self.clock;
         let free_from = match place {
             _ if reclaimed || now.is_some() => rested,
+            // Its holder goes on relying on it.
+            _ if stranger => lease.deadline,
             Some(Place::Ready(at)) => {
                 since = since.max(at - SPREAD);
                 at - SPREAD

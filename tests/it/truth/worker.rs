@@ -165,9 +165,9 @@ impl Worker {
                 self.diary.ends(own.fence, wall());
                 return self.cancel(own.token).await;
             }
-            2 | 3 => {
-                // Often before anybody else has noticed that the lease ran out.
-                let most = if self.dice.roll(4) == 0 { 50 } else { 1 };
+            2 | 3 | 7 => {
+                // Before anybody else has noticed that the lease ran out, or when another has one.
+                let most = if self.dice.roll(2) == 0 { 400 } else { 1 };
                 let left = own.latest.saturating_sub(wall());
                 sleep(Duration::from_micros(left) + self.millis(most)).await;
                 self.diary.counts("overstayed");
