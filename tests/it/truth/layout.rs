@@ -63,7 +63,9 @@ impl Picture {
         leases.keys().for_each(|id| place(id.clone(), Place::Leased));
         let (owners, requests) = (hash("owners"), hash("requests"));
         for (id, deadline) in leases {
-            let token = owners.get(&id).cloned().unwrap_or_default();
+            // In a hash of its own, or among the requests.
+            let owner = owners.get(&id).or_else(|| requests.get(&format!("@{id}")));
+            let token = owner.cloned().unwrap_or_default();
             let record = requests.get(&token).and_then(|record| record_of(record));
             let lease = record.filter(|record| record.3 == id).map(|record| Lease {
                 token,
@@ -74,13 +76,16 @@ impl Picture {
             });
             picture.leases.insert(id, lease);
         }
-        for (token, record) in requests {
+        for (token, record) in requests.into_iter().filter(|(name, _)| name.len() == TOKEN) {
             let gone = record.starts_with("cancelled:");
             if gone { &mut picture.cancelled } else { &mut picture.live }.insert(token);
         }
         Some(picture)
     }
 }
+
+/// A token's length in hexadecimal digits.
+const TOKEN: usize = 32;
 
 /// Fence, time of the grant, cooldown and id.
 fn record_of(record: &str) -> Option<(u64, u64, u64, &str)> {
