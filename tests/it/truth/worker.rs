@@ -42,7 +42,7 @@ async fn a_worker_works_until_its_time_is_over() {
     set_up(&store, super::config()).await;
     let directory = tempfile::tempdir().unwrap();
     let diary = directory.path().join("diary");
-    work(&server.url(), &diary, 1, wall() + 200_000, &tap.url()).await;
+    work(&server.url(), &diary, 1, wall() + 500_000, &tap.url()).await;
     assert!(std::fs::read_to_string(diary).unwrap().contains("begins"));
     assert_eq!(store.check(&pool_name()).await.unwrap(), []);
 }
@@ -67,11 +67,14 @@ async fn work(url: &str, diary: &std::path::Path, seed: u64, until: u64, proxy: 
     for _ in 0..TASKS_EACH {
         let worker = worker.clone();
         tasks.spawn(async move {
-            while wall() < until {
+            loop {
                 match worker.dice.roll(10) {
                     0..5 => worker.lease_by_hand().await,
                     5..8 => worker.hold().await,
                     _ => worker.fetch().await,
+                }
+                if wall() >= until {
+                    return;
                 }
             }
         });
