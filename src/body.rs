@@ -291,6 +291,24 @@ mod tests {
         assert_eq!(started.elapsed(), TRUST);
     }
 
+    /// As after a sleep of the whole process.
+    #[tokio::test(start_paused = true)]
+    async fn an_exchange_is_not_polled_past_its_trust() {
+        let pool = pool().await;
+        let hold = hold(&pool).await;
+        let mut polls = 0;
+        let exchange = std::future::poll_fn(|_| {
+            polls += 1;
+            Poll::<()>::Pending
+        });
+        let mut exchange = Box::pin(hold.within_trust(exchange));
+        assert!(exchange.as_mut().now_or_never().is_none());
+        tokio::time::advance(TRUST).await;
+        assert_eq!(exchange.as_mut().now_or_never(), Some(None));
+        drop(exchange);
+        assert_eq!(polls, 1);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_reader_is_told_at_the_end_of_trust() {
         let (pool, started) = (pool().await, Instant::now());

@@ -17,7 +17,7 @@ use crate::id::EndpointId;
 use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
 use crate::outcome::Outcome;
-use crate::pool::{Lease, Pool, Wants};
+use crate::pool::{Lease, Pool, Trust, Wants};
 use crate::record::Record;
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
 use crate::replay::Replay;
@@ -293,10 +293,11 @@ impl<'a, T: Transport> Journey<'a, T> {
         error
     }
 
-    async fn send(&mut self, ticket: Ticket) -> Result<Step, Failure<T::Error>> {
+    async fn send(&mut self, mut ticket: Ticket) -> Result<Step, Failure<T::Error>> {
         let endpoint = ticket.hold.endpoint();
         let EndpointClient { client, record } = self.clients.of(&endpoint)?;
-        let request = self.timed_request()?;
+        let trust = if self.replay.is_streamed() { ticket.hold.trust() } else { None };
+        let request = self.timed_request(trust)?;
         let https_target = request.url().scheme() == "https";
         let route = Route { proxy: endpoint.scheme(), https_target };
         let answer = match ticket.hold.is_trusted() {
@@ -314,8 +315,8 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
     }
 
-    fn timed_request(&self) -> Result<Request, Error> {
-        let mut request = self.replay.request().ok_or_else(|| {
+    fn timed_request(&self, trust: Option<Trust>) -> Result<Request, Error> {
+        let mut request = self.replay.request(trust).ok_or_else(|| {
             Error::new(Kind::UnsupportedRequest, "the request's body cannot be sent again")
         })?;
         if let Some(deadline) = self.deadline {

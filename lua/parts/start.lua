@@ -5,6 +5,8 @@ local floor = math.floor
 local SCHEMA = '1'
 -- 2^52 microseconds, 142 years: added to the time of day it is still a whole number.
 local LONGEST = 4503599627370496
+-- No failover loses more grants than this.
+local MOST_LOST = 1048576
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]

@@ -24,15 +24,18 @@ pub(crate) struct Lease {
     ttl: Duration,
     site: Option<Site>,
     trusted_until: Option<Instant>,
-    renewal: Option<(Trust, AbortHandle)>,
+    /// The same moment, once somebody else goes by it too.
+    trust: Option<Trust>,
+    renewal: Option<AbortHandle>,
     outcome: Outcome,
     /// A repeated acquire may still take place, and must not find the token free.
     cancel: bool,
 }
 
-/// The moment until which the holder may rely on its lease, moved by renewals.
+/// The moment until which the holder may rely on its lease, moved by renewals. It has come when
+/// the lease is given back.
 #[derive(Clone)]
-struct Trust(Arc<Mutex<Span>>);
+pub(crate) struct Trust(Arc<Mutex<Span>>);
 
 struct Span {
     until: Instant,
@@ -50,6 +53,12 @@ impl Trust {
 
     fn until(&self) -> Instant {
         self.span().until
+    }
+
+    /// Whether it has not come yet.
+    pub(crate) fn lasts(&self) -> bool {
+        let span = self.span();
+        !span.over && Instant::now() < span.until
     }
 
     fn extend(&self, until: Instant) {
@@ -99,6 +108,7 @@ impl Lease {
             ttl: wants.ttl,
             site: wants.site.clone(),
             trusted_until,
+            trust: None,
             renewal: None,
             outcome: Outcome::Cancelled,
             cancel: false,
@@ -120,10 +130,16 @@ impl Lease {
 
     /// Until when the lease may be relied on; `None` in a shared pool, which reserves nothing.
     pub(crate) fn trusted_until(&self) -> Option<Instant> {
-        match &self.renewal {
-            Some((trust, _)) => Some(trust.until()),
+        match &self.trust {
+            Some(trust) => Some(trust.until()),
             None => self.trusted_until,
         }
+    }
+
+    /// The end of its trust for what goes on beside its holder; `None` in a shared pool.
+    pub(crate) fn trust(&mut self) -> Option<Trust> {
+        let until = self.trusted_until?;
+        Some(self.trust.get_or_insert_with(|| Trust::new(until)).clone())
     }
 
     /// Whether at least half of the time that was asked for is left.
@@ -164,21 +180,22 @@ impl Lease {
 
     /// Renews it until it is dropped or lost.
     pub(crate) fn keep_alive(&mut self) {
-        let (Some(until), Some(term), None) = (self.trusted_until, self.grant.term, &self.renewal)
-        else {
+        let (Some(trust), Some(term), None) = (self.trust(), self.grant.term, &self.renewal) else {
             return;
         };
-        let (pool, trust) = (self.pool.clone(), Trust::new(until));
-        let renewal = Renewal { pool, token: term.token, ttl: self.ttl, trust: trust.clone() };
-        self.renewal = Some((trust, tokio::spawn(renewal.run()).abort_handle()));
+        let pool = self.pool.clone();
+        let renewal = Renewal { pool, token: term.token, ttl: self.ttl, trust };
+        self.renewal = Some(tokio::spawn(renewal.run()).abort_handle());
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some((trust, renewal)) = self.renewal.take() {
-            // A renewal under way on another thread is told so.
+        // A renewal or an upload under way on another thread is told so.
+        if let Some(trust) = self.trust.take() {
             trust.end();
+        }
+        if let Some(renewal) = self.renewal.take() {
             renewal.abort();
         }
         if self.outcome == Outcome::Expired {

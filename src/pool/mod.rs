@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 
 pub use builder::PoolBuilder;
 pub use held::HeldLease;
-pub(crate) use lease::Lease;
+pub(crate) use lease::{Lease, Trust};
 pub(crate) use waiting::Wants;
 pub(crate) use watchdog::{Expire, Key, Watchdog};
 

@@ -20,3 +20,4 @@ mod rig;
 mod secrets;
 mod settings;
 mod support;
+mod truth;
