@@ -65,15 +65,14 @@ impl PoolKeys {
 /// | `ready` | zset | id by the time since which it is available, or by share |
 /// | `cooling` | zset | id by the time from which it may be leased |
 /// | `leases` | zset | id by deadline |
-/// | `owners` | hash | id: token |
-/// | `requests` | hash | token: `fence:granted_at:cooldown:id`, or `cancelled:until` |
+/// | `former` | hash | id: assignments of a member that was removed |
+/// | `requests` | hash | token: `fence:granted_at:cooldown:id`, or `cancelled:until`; `@id`: token; `note` |
 /// | `cancelled` | zset | tokens that were given up, by the end of their tombstone |
 /// | `parked` | hash | id: `disabled` or `quarantined:code` |
 /// | `members` | zset | all ids at score 0, to list them in order |
 /// | `uses` | zset | id by share, (assignments + 1/2) / weight: the lowest is at hand |
 /// | `weights` | hash | id: weight, where it is not 1 |
 /// | `strikes` | hash | id: `count:fence`, the pool's last fence when the last was added |
-/// | `former` | hash | id: assignments of a member that was removed |
 ///
 /// Beside them are `orders` (hash, id: `disable`, `drain`, `remove` or `quarantine:code`; `*`:
 /// `pause`) and `shun:site` (zset, id by the end of its rest; the only key that expires). Times are
@@ -84,7 +83,7 @@ pub(crate) const STATE: &[&str] = &[
     "ready",
     "cooling",
     "leases",
-    "owners",
+    "former",
     "requests",
     "cancelled",
     "parked",
@@ -92,7 +91,6 @@ pub(crate) const STATE: &[&str] = &[
     "uses",
     "weights",
     "strikes",
-    "former",
 ];
 
 const ORDERS: &str = "orders";
