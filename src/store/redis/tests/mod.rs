@@ -7,6 +7,7 @@ mod damage;
 mod hold;
 mod leftovers;
 mod memory;
+mod quick;
 mod random;
 mod scan;
 #[allow(dead_code, reason = "the integration tests need more of it")]
