@@ -46,8 +46,9 @@ local shares, weight = call('ZMSCORE', uses, unpack(picked)), call('HMGET', weig
 for nth, share in ipairs(shares) do
   shares[nth] = tonumber(share or 0.5)
 end
+local place = places(picked)
 for turn, nth in ipairs(wants) do
-  local least = least_of(picked, shares)
+  local least = least_of(shares, place)
   local heavy = weight[least] or 1
   shares[least] = (floor(shares[least] * heavy) + 1.5) / heavy
   grants[nth] = {picked[least], text(fence + turn), '0'}
