@@ -88,7 +88,7 @@ const STATE: &[&str] = &[
 ];
 
 /// Keys of its state that hold tokens.
-const TOKENS: &[&str] = &["owners", "requests", "cancelled"];
+const TOKENS: &[&str] = &["requests", "cancelled"];
 
 const ORDERS: &[&str] = &["orders"];
 const AUDIT: &[&str] = &["audit"];

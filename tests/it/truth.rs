@@ -85,7 +85,7 @@ async fn connect(url: &str) -> RedisStore {
 }
 
 async fn set_up(store: &RedisStore, config: PoolConfig) {
-    order(store, Order::Init(config)).await;
+    order(store, Order::Init(config.into())).await;
     order(store, members()).await;
 }
 

@@ -103,7 +103,6 @@ async fn an_observer_runs_what_writes_nothing_and_sees_no_tokens() {
     }
     for command in MAINTENANCE.iter().chain(&[
         "HSET lease:{t}:meta a b",
-        "HGETALL lease:{t}:owners",
         "HGETALL lease:{t}:requests",
         "ZRANGE lease:{t}:cancelled 0 -1",
     ]) {

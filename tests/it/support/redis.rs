@@ -159,10 +159,12 @@ for nth = 1, #requests, 2 do
     record = 'cancelled:' .. earlier(till)
   else
     local fence, granted_at, rest = string.match(record, '^(%d+):(%d+):(.+)$')
-    record = fence .. ':' .. earlier(granted_at) .. ':' .. rest
+    record = fence and fence .. ':' .. earlier(granted_at) .. ':' .. rest or record
   end
   call('HSET', prefix .. 'requests', requests[nth], record)
 end
+local due = call('HGET', prefix .. 'meta', 'due')
+call('HSET', prefix .. 'meta', 'due', earlier(due))
 local hold = call('HGET', prefix .. 'meta', 'hold_until')
 if hold and tonumber(hold) > 0 then
   call('HSET', prefix .. 'meta', 'hold_until', earlier(hold))

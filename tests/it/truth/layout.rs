@@ -61,11 +61,9 @@ impl Picture {
         hash("parked").into_keys().for_each(|id| place(id, Place::Parked));
         let leases = set("leases");
         leases.keys().for_each(|id| place(id.clone(), Place::Leased));
-        let (owners, requests) = (hash("owners"), hash("requests"));
+        let requests = hash("requests");
         for (id, deadline) in leases {
-            // In a hash of its own, or among the requests.
-            let owner = owners.get(&id).or_else(|| requests.get(&format!("@{id}")));
-            let token = owner.cloned().unwrap_or_default();
+            let token = requests.get(&format!("@{id}")).cloned().unwrap_or_default();
             let record = requests.get(&token).and_then(|record| record_of(record));
             let lease = record.filter(|record| record.3 == id).map(|record| Lease {
                 token,

@@ -91,7 +91,7 @@ struct After {
 async fn sleep_through(work: Work, threads: usize, trusting: bool) -> After {
     let (server, witness) = (Server::start(APPEND_ONLY), Witness::start().await);
     let store = connect(&server.url()).await;
-    order(&store, Order::Init(PoolConfig::default())).await;
+    order(&store, Order::Init(PoolConfig::default().into())).await;
     order(&store, Order::Add(vec![Member::new(id(0))])).await;
     let (mut child, mut said) = spawn(&server, &witness, work, threads, trusting);
     hears(&mut said, "under way").await;

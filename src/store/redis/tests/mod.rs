@@ -12,6 +12,7 @@ mod leftovers;
 mod load;
 mod loss;
 mod memory;
+mod quick;
 mod random;
 mod roles;
 mod scan;

@@ -56,7 +56,7 @@ impl Scene {
         let store = connect(&way.url()).await;
         let mut config = PoolConfig::default();
         (config.largest_ttl, config.failover_hold) = (TTL, hold);
-        order(&store, Order::Init(config)).await;
+        order(&store, Order::Init(config.into())).await;
         order(&store, Order::Add((0..3).map(|nth| Member::new(id(nth))).collect())).await;
         Self { store, way }
     }

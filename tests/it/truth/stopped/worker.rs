@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures_util::stream;
 use reqwest_lease::{
-    AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, Endpoint,
-    Error, Inventory, Kind, LeaseMiddleware, LeaseOptions, LeaseStore, ListRequest, Member,
-    MemberState, Order, Pool, PoolConfig, PoolName, ReapReply, ReapRequest, RedisStore,
-    ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status,
+    AcquireReply, AcquireRequest, AdminReply, AdminRequest, AuditEntry, AuditRequest, CancelReply,
+    CancelRequest, Endpoint, Error, Inventory, Kind, LeaseMiddleware, LeaseOptions, LeaseStore,
+    ListRequest, Member, MemberState, Order, Pool, PoolConfig, PoolName, ReapReply, ReapRequest,
+    RedisStore, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status,
 };
 use reqwest_middleware::ClientWithMiddleware;
 use tokio::time::{sleep, timeout};
@@ -57,7 +57,7 @@ fn a_worker_tells_that_its_lease_ran_out() {
         return runtime(2).block_on(async {
             let (server, witness) = (Server::start(&[]), Witness::start().await);
             let store = connect(&server.url()).await;
-            order(&store, Order::Init(PoolConfig::default())).await;
+            order(&store, Order::Init(PoolConfig::default().into())).await;
             order(&store, Order::Add(vec![Member::new(id(0))])).await;
             let store = Trusting { store, trusting: false };
             let said = do_work(Work::Body, store, &witness.url()).await;
@@ -180,6 +180,10 @@ impl LeaseStore for Trusting {
 
     async fn list(&self, request: ListRequest) -> Result<Vec<MemberState>, Error> {
         self.store.list(request).await
+    }
+
+    async fn audit(&self, request: AuditRequest) -> Result<Vec<AuditEntry>, Error> {
+        self.store.audit(request).await
     }
 
     async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error> {
