@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
 use super::clock::{At, Epoch};
-use super::local::{Limiter, Local};
+use super::local::{Limiter, Local, Reply, Reservation};
 use super::rate::{Budget, Pace};
 use super::schedule::Schedule;
 use crate::error::{Error, Kind};
@@ -213,7 +213,14 @@ impl Place {
 
     async fn reserve(&self, from: At) -> Result<At, Error> {
         let slot = match &self.queue.limiter {
-            Some(limiter) => limiter.reserve(from).await?,
+            Some(limiter) => match limiter.reserve(from) {
+                Reservation::Now(slot) => slot.at,
+                Reservation::Asked(reply) => match reply.await? {
+                    Reply::Slot(slot) => slot.at,
+                    Reply::Full { again } => again,
+                    Reply::Paused { until, .. } => until,
+                },
+            },
             None => from,
         };
         Ok(self.queue.state().schedule.reserved(slot))
