@@ -1,7 +1,6 @@
 //! The limiter of one process: governor, asked for slots ahead of time.
 
 use std::future::Future;
-use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 
 use super::clock::{At, SetClock};
+use super::rate::Pace;
 use crate::error::Error;
 
 /// Decides on the slots of one bucket: by itself, or by asking a server.
@@ -27,7 +27,8 @@ pub(super) trait Limiter: Send + Sync {
     /// anybody; one that asks a server never has such a slot.
     fn try_reserve(&self, from: At, now: At) -> Option<At>;
 
-    /// Takes away what was stored up by `at`: from then on slots are one interval apart.
+    /// Takes away what was stored up by `at`, which is a slot or more: from then on slots are one
+    /// interval apart.
     fn restart(&self, at: At);
 
     /// A slot was not used and lapses; its place in flight comes free. It may be undone if
@@ -80,19 +81,21 @@ pub(super) struct Slot {
 /// and a second check at the time of that slot charges just that slot.
 pub(super) struct Local {
     limiter: RateLimiter<NotKeyed, InMemoryState, SetClock, NoOpMiddleware<At>>,
-    interval: Duration,
-    tolerance: Duration,
+    interval: u64,
+    tolerance: u64,
     #[cfg(test)]
     pub(super) checks: std::sync::atomic::AtomicUsize,
 }
 
 impl Local {
-    pub(super) fn new(interval: Duration, burst: NonZeroU32) -> Option<Self> {
-        let quota = Quota::with_period(interval)?.allow_burst(burst);
+    /// `None` for a pace without a rate.
+    pub(super) fn new(pace: &Pace) -> Option<Self> {
+        let quota = Quota::with_period(Duration::from_nanos(pace.interval))?;
+        let quota = quota.allow_burst(pace.burst);
         Some(Self {
             limiter: RateLimiter::direct_with_clock(quota, SetClock::default()),
-            interval,
-            tolerance: interval.saturating_mul(burst.get() - 1),
+            interval: pace.interval,
+            tolerance: pace.tolerance(),
             #[cfg(test)]
             checks: Default::default(),
         })
@@ -131,26 +134,41 @@ impl Limiter for Local {
     /// A charge just before the moment at which a bucket that is emptied at `at` is full again
     /// leaves it full at that moment.
     fn restart(&self, at: At) {
-        if !self.tolerance.is_zero() {
-            // Refused only if less than one slot is stored up, which is as good.
-            let _ = self.check(at.after(self.tolerance).before(self.interval));
-        }
+        // Refused only if nothing is stored up, which is as good.
+        let _ = self.check(at.plus(self.tolerance).minus(self.interval));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::rate::Budget;
     use super::*;
 
     #[test]
     fn slots_are_charged_ahead_of_their_time() {
         let second = Duration::from_secs(1);
-        let local = Local::new(second, NonZeroU32::MIN).unwrap();
+        let local = Local::new(&Budget::per_second(1).pace().unwrap()).unwrap();
         let start = At::default().after(second);
         for nth in 0..5 {
             let slot = start.after(second * nth);
             assert_eq!(local.reserve_by(start, At::NEVER), Some(slot));
             assert_eq!(local.try_reserve(slot, slot), None);
+        }
+    }
+
+    #[test]
+    fn after_a_restart_slots_are_an_interval_apart() {
+        let second = Duration::from_secs(1);
+        for used in 0..=4 {
+            let local = Local::new(&Budget::per_second(1).burst(5).pace().unwrap()).unwrap();
+            let start = At::default().after(second * 60);
+            for _ in 0..used {
+                local.reserve_by(start, At::NEVER);
+            }
+            local.restart(start);
+            let slots = [0; 3].map(|_| local.reserve_by(start, At::NEVER).unwrap());
+            assert_eq!(slots[0], start.after(second * u32::from(used == 4)), "{used}");
+            assert!(slots.windows(2).all(|pair| pair[1].since(pair[0]) == second), "{slots:?}");
         }
     }
 }

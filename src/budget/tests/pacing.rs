@@ -268,8 +268,8 @@ async fn whatever_is_dropped_at_any_moment_nothing_is_left_behind() {
         while tasks.join_next().await.is_some() {}
         assert!(starts.times().len() > 50);
         assert!(starts.excess(ms(20), burst) <= 1.001, "{}", starts.excess(ms(20), burst));
-        let queue = budgets.0.find(&Site::of(&example()).unwrap(), None).unwrap();
-        assert_eq!(queue.idle(), (0, 1));
+        let queue = budgets.queue(&example());
+        assert_eq!(queue.idle(), (0, true));
         advance(ms(1_000)).await;
         assert!(queue.is_fresh(queue.now()));
         assert!(budgets.try_pass_for(&example()).is_some());
