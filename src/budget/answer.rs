@@ -133,6 +133,8 @@ impl Queue {
             if !pause.answered(sent) {
                 return;
             }
+            // The others start at the rate, whatever came due while the probe was out.
+            self.restart(&mut state.schedule, self.now());
             state.line.as_deref_mut().and_then(Line::signal)
         };
         if let Limits::Remote(limiter) = &self.limiter {

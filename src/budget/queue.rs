@@ -162,7 +162,7 @@ impl Queue {
     }
 
     /// Takes away what was stored up, if it is a slot or more.
-    fn restart(&self, schedule: &mut Schedule, now: At) {
+    pub(super) fn restart(&self, schedule: &mut Schedule, now: At) {
         let pace = &self.limit.pace;
         if schedule.full_at().plus(pace.interval) <= now.plus(pace.tolerance()) {
             schedule.restart(now);
@@ -313,6 +313,9 @@ impl Drop for Stay {
             let mut state = self.queue.state();
             if self.counted {
                 state.flights.land(now.since(self.since));
+            }
+            if self.place.is_some() {
+                state.ask_again();
             }
             if let (Some(began), Some(pause)) = (self.probe, state.pause.as_deref_mut())
                 && pause.probe == Probe::Out

@@ -33,6 +33,13 @@ impl Remote {
 }
 
 impl State {
+    /// A place of this process came free, which the server may grant again.
+    pub(super) fn ask_again(&mut self) {
+        if let Some(remote) = &mut self.remote {
+            remote.full_until = None;
+        }
+    }
+
     /// What the head's last reservation failed with.
     pub(super) fn take_fault(&mut self) -> Option<Error> {
         self.remote.as_mut()?.fault.take()

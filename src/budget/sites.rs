@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::clock::At;
@@ -10,15 +10,15 @@ use super::limit::{Common, Limit};
 use super::queue::Queue;
 
 /// A map with a cap. What is evicted is idle and as good as new, so a site that comes back gets
-/// no more than its rate; a live bucket always stays. Where there is no room left, newcomers of
-/// one kind share an overflow bucket.
+/// no more than its rate; a live bucket always stays. Where a shard has no room left, its
+/// newcomers of one kind share an overflow bucket, and a site that gets one of its own later
+/// begins with what was used there.
 ///
 /// Names are known by their keyed 64-bit hashes. Should two ever be the same, which among a
 /// million has a chance of one in thirty million, their sites share a bucket.
 pub(super) struct Sites {
     shards: [Mutex<Shard>; SHARDS],
     hashing: RandomState,
-    overflow: [OnceLock<Arc<Queue>>; KINDS],
 }
 
 /// What a name stands for.
@@ -34,18 +34,20 @@ struct Shard {
     /// When idle buckets were last looked for, and how many newcomers there were since.
     swept: At,
     newcomers: usize,
+    overflow: [Option<Arc<Queue>>; KINDS],
 }
 
 impl Sites {
     pub(super) fn new(cap: usize) -> Self {
         let cap = cap.div_ceil(SHARDS);
-        let shard =
-            || Shard { queues: HashMap::default(), cap, swept: At::default(), newcomers: 0 };
-        Self {
-            shards: std::array::from_fn(|_| Mutex::new(shard())),
-            hashing: RandomState::new(),
+        let shard = || Shard {
+            queues: HashMap::default(),
+            cap,
+            swept: At::default(),
+            newcomers: 0,
             overflow: Default::default(),
-        }
+        };
+        Self { shards: std::array::from_fn(|_| Mutex::new(shard())), hashing: RandomState::new() }
     }
 
     pub(super) fn find(&self, kind: Kind, name: &str) -> Option<Arc<Queue>> {
@@ -67,29 +69,16 @@ impl Sites {
             return Arc::clone(queue);
         }
         if !shard.make_room(&limit.common, now) {
-            drop(shard);
-            return self.overflow(kind, limit);
+            return shard.overflow(kind, limit);
         }
         let queue = Queue::new(Arc::clone(limit));
-        if let Some(overflow) = self.overflow[kind as usize].get() {
+        if let Some(overflow) = &shard.overflow[kind as usize] {
             // It may have stood in for this one.
             queue.resume_from(overflow, now);
         }
         let queue = Arc::new(queue);
         shard.queues.insert(hash, Arc::clone(&queue));
         queue
-    }
-
-    fn overflow(&self, kind: Kind, limit: &Arc<Limit>) -> Arc<Queue> {
-        limit.common.counters.overflowed.add_one();
-        let make = || {
-            tracing::warn!(
-                sites = self.len(),
-                "there is no room for another site's budget, newcomers share one bucket"
-            );
-            Arc::new(Queue::new(Arc::clone(limit)))
-        };
-        Arc::clone(self.overflow[kind as usize].get_or_init(make))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -110,6 +99,17 @@ impl Sites {
 }
 
 impl Shard {
+    /// The bucket of those for whom there is no room.
+    fn overflow(&mut self, kind: Kind, limit: &Arc<Limit>) -> Arc<Queue> {
+        limit.common.counters.overflowed.add_one();
+        let make = || {
+            let sites = self.cap * SHARDS;
+            tracing::warn!(sites, "no room for another site's budget, newcomers share one");
+            Arc::new(Queue::new(Arc::clone(limit)))
+        };
+        Arc::clone(self.overflow[kind as usize].get_or_insert_with(make))
+    }
+
     /// Whether there is room for one more. Idle buckets are looked for once a second, or when a
     /// quarter of the cap has come, so that a map full of live ones is not searched for each
     /// newcomer.

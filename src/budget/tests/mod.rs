@@ -1,7 +1,11 @@
 //! Facts about budgets, on tokio's paused clock.
 
+mod asked;
+mod flight;
+mod keys;
 mod matching;
 mod pacing;
+mod pauses;
 mod sharing;
 mod twins;
 
@@ -13,7 +17,7 @@ use url::Url;
 
 use super::clock::At;
 use super::queue::{Limits, Queue};
-use super::{Budget, BudgetCounts, Budgets, Passage, Pauses, Turn};
+use super::{Budget, Budgets, Passage, Pauses, Turn};
 use crate::error::Error;
 use crate::site::Site;
 
