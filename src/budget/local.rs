@@ -51,11 +51,12 @@ pub(super) enum Reservation {
     Now(Slot),
     /// Decided elsewhere. The queue runs it in a task of its own, so that a head which gives up
     /// meanwhile orphans nothing: the slot is booked for the queue when it comes back.
+    #[cfg_attr(not(test), allow(dead_code, reason = "for limiters that ask a server"))]
     Asked(Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>),
 }
 
 /// What a server says.
-#[allow(dead_code, reason = "the limiters of this process decide by themselves")]
+#[allow(dead_code, reason = "for limiters that ask a server")]
 pub(super) enum Reply {
     /// A slot is charged, and a place in flight taken where the budget has such.
     Slot(Slot),
