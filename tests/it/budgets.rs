@@ -87,13 +87,13 @@ async fn no_window_of_a_thousand_requests_holds_more_than_rate_and_burst() {
         tasks.join_all().await.into_iter().for_each(|body| drop(body.unwrap()));
         let mut sends = sends.lock().unwrap().clone();
         sends.sort();
-        (times(&web, "a.test").len(), excess(&sends, 500.0, 10.0))
+        (times(&web, "a.test").len(), excess(&sends, 200.0, 10.0))
     };
-    let budget = Budget::per_second(500).burst(10);
+    let budget = Budget::per_second(200).burst(10);
     let (asked, over) = run(Budgets::builder().default(budget).build().unwrap()).await;
     assert_eq!(asked, 1_000);
-    // A request may start as much late as its slot is kept, one more, or by what falls into 2 ms.
-    assert!(over <= 2.0, "{over}");
+    // A request may start as late as its slot is kept, so that a window holds one more.
+    assert!(over <= 1.1, "{over}");
     let (asked, over) = run(Budgets::unlimited()).await;
     assert!(asked == 1_000 && over > 20.0, "without budgets the check fails: {over}");
 }
