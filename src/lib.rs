@@ -60,7 +60,7 @@ mod tls;
 mod transport;
 mod verdict;
 
-pub use budget::{Budget, Budgets, BudgetsBuilder, Explanation};
+pub use budget::{Budget, BudgetCounts, Budgets, BudgetsBuilder, Explanation, Pauses};
 pub use builder::LeaseBuilder;
 pub use endpoint::{Endpoint, InvalidEndpoint, Labels, Scheme};
 pub use error::{BoxError, Error, Kind};
