@@ -12,6 +12,8 @@ mod queue;
 mod rate;
 mod rules;
 mod schedule;
+#[cfg(feature = "redis")]
+mod shared;
 mod sites;
 mod turn;
 
@@ -25,6 +27,8 @@ use url::Url;
 pub use builder::BudgetsBuilder;
 pub use explain::Explanation;
 pub use rate::Budget;
+#[cfg(feature = "redis")]
+pub use shared::{SharedCounts, SharedLimits};
 pub(crate) use turn::{Passage, Turn};
 
 use crate::error::Error;

@@ -1,0 +1,127 @@
+//! Budgets that many processes share through Redis.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `bucket` | one site's bucket in Redis: typed calls of `lua/budget/` |
+//! | `outage` | whether Redis can be asked now, and what has to be made up for afterwards |
+//! | `counts` | what was done, in numbers |
+
+mod bucket;
+mod counts;
+mod outage;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub(super) use bucket::{Backoff, Bucket, Passage, Pause, Reserved, Room, Seat, Slot};
+pub use counts::SharedCounts;
+
+use crate::error::{Error, Kind};
+use crate::redis::handle::Handle;
+use counts::Counters;
+use outage::Outage;
+
+/// Budgets that all processes share which use the same Redis and namespace.
+///
+/// [`BudgetsBuilder::shared`](crate::BudgetsBuilder::shared) takes it. Rates go by the server's
+/// clock and are exact over all processes; each admission is one call. A slot that was reserved
+/// before the site was paused is still used, so at most one request a process goes out into a
+/// pause.
+///
+/// Rate and burst go along with each call: a changed rate is in force at once, and what was
+/// charged before counts in requests. All processes should have the same rules. Requests are
+/// charged to a bucket by the name of the rule's target, so it is the same site's bucket for all
+/// pools.
+///
+/// What a bucket has charged is lost with the server's memory: after a restart or a failover each
+/// process that noticed starts with an empty bucket. A server's clock that is set forward by more
+/// than a bucket takes to fill allows one burst, and ends pauses sooner; set back, all waits stay
+/// as they were.
+///
+/// # When Redis does not answer
+///
+/// - [`refuse`](Self::refuse), the default: requests fail with
+///   [`StoreUnavailable`](Kind::StoreUnavailable) within the connection's call timeout.
+/// - [`fallback_local`](Self::fallback_local): each process goes on by itself at a share of the
+///   rate.
+///
+/// # Examples
+/// ```no_run
+/// use reqwest_lease::{Budget, Budgets, RedisStore, SharedLimits};
+///
+/// # async fn run() -> Result<(), reqwest_lease::Error> {
+/// let store = RedisStore::connect("redis://127.0.0.1").await?;
+/// let budgets = Budgets::builder()
+///     .shared(SharedLimits::new(store.connection()).fallback_local(0.25))
+///     .default(Budget::per_second(2))
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SharedLimits {
+    shared: Arc<Shared>,
+    share: Option<f64>,
+}
+
+struct Shared {
+    handle: Handle,
+    outage: Outage,
+    counters: Counters,
+}
+
+impl SharedLimits {
+    /// Budgets in the Redis of a store, under its namespace.
+    pub fn new(connection: Handle) -> Self {
+        let (outage, counters) = (Outage::default(), Counters::default());
+        Self { shared: Arc::new(Shared { handle: connection, outage, counters }), share: None }
+    }
+
+    /// Lets nothing pass while Redis does not answer. The default: a limit that nobody can count
+    /// is not kept.
+    #[must_use]
+    pub fn refuse(mut self) -> Self {
+        self.share = None;
+        self
+    }
+
+    /// While Redis does not answer, each process goes on by itself at `share` of each rate and
+    /// without a burst: one divided by the number of processes, say. More than 0, at most 1.
+    ///
+    /// It is told by one warning. Redis is asked again once a second, and when it answers, the
+    /// budgets go on from an empty bucket. It is no fallback from what Redis refuses, such as a
+    /// user who may not.
+    #[must_use]
+    pub fn fallback_local(mut self, share: f64) -> Self {
+        self.share = Some(share);
+        self
+    }
+
+    /// What was done so far in this process.
+    pub fn counts(&self) -> SharedCounts {
+        self.shared.counters.snapshot()
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        match self.share {
+            Some(share) if !(share > 0.0 && share <= 1.0) => Err(Error::new(
+                Kind::Config,
+                "the share of a fallback is more than 0 and at most 1",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn share(&self) -> Option<f64> {
+        self.share
+    }
+}
+
+impl fmt::Debug for SharedLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedLimits").field("share", &self.share).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
