@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::SharedLimits;
-use crate::budget::rate::Pace;
 use crate::error::{Error, Kind};
 use crate::redis::commands::{
     BUDGET_ENTER, BUDGET_LEAVE, BUDGET_PAUSE, BUDGET_RESERVE, BUDGET_RESET, BUDGET_SETTLE,
@@ -20,7 +19,8 @@ use crate::redis::{Arguments, BudgetKeys, Call, Reply, reply::senseless};
 pub(in crate::budget) struct Bucket {
     limits: SharedLimits,
     keys: BudgetKeys,
-    pace: Pace,
+    interval: Duration,
+    burst: u32,
     /// The outage of which this bucket has made up for what may be lost.
     seen: AtomicU64,
 }
@@ -91,10 +91,15 @@ pub(in crate::budget) enum Room {
 }
 
 impl Bucket {
-    pub(in crate::budget) fn new(limits: SharedLimits, name: &str, pace: Pace) -> Self {
+    pub(in crate::budget) fn new(
+        limits: SharedLimits,
+        name: &str,
+        interval: Duration,
+        burst: u32,
+    ) -> Self {
         let keys = BudgetKeys::new(&limits.shared.handle.namespace, name);
         let seen = limits.shared.outage.number().into();
-        Self { limits, keys, pace, seen }
+        Self { limits, keys, interval, burst, seen }
     }
 
     /// Charges the next slot. A seat is taken only by a slot that is due at once: one reserved for
@@ -144,7 +149,7 @@ impl Bucket {
     pub(in crate::budget) async fn undo(&self, slot: &Slot) -> Result<bool, Error> {
         let arguments = Arguments::of(&BUDGET_UNDO)
             .number("tat", slot.tat)
-            .micros("interval_us", self.pace.interval)
+            .micros("interval_us", self.interval)
             .number("probe", u64::from(slot.probe));
         let (word, _) = self.call(&self.keys.0[..1], arguments).await?;
         let undone = word == head::UNDONE;
@@ -183,8 +188,8 @@ impl Bucket {
     pub(in crate::budget) async fn settle(&self, known: u64, success: bool) -> Result<(), Error> {
         let arguments = Arguments::of(&BUDGET_SETTLE)
             .number("known", known)
-            .micros("interval_us", self.pace.interval)
-            .number("burst", u64::from(self.pace.burst.get()))
+            .micros("interval_us", self.interval)
+            .number("burst", u64::from(self.burst))
             .text("what", if success { "success" } else { "unknown" });
         self.call(&self.keys.0[..1], arguments).await.map(drop)
     }
@@ -218,8 +223,8 @@ impl Bucket {
 
     fn paced(&self, command: &'static crate::redis::Command) -> Arguments {
         Arguments::of(command)
-            .micros("interval_us", self.pace.interval)
-            .number("burst", u64::from(self.pace.burst.get()))
+            .micros("interval_us", self.interval)
+            .number("burst", u64::from(self.burst))
     }
 
     async fn call(&self, keys: &[String], arguments: Arguments) -> Result<(String, Reply), Error> {

@@ -102,6 +102,23 @@ impl SharedLimits {
         self.shared.counters.snapshot()
     }
 
+    /// Charges a slot and forgets it, for benchmarks.
+    #[cfg(feature = "test-util")]
+    #[doc(hidden)]
+    pub async fn charge(
+        &self,
+        bucket: &str,
+        interval: std::time::Duration,
+        burst: u32,
+        in_flight: Option<u32>,
+    ) -> Result<(), Error> {
+        let passage = Passage { process: 0, number: crate::random::number() };
+        let hold = std::time::Duration::from_secs(1);
+        let seat = in_flight.map(|most| Seat { passage, most, hold });
+        let bucket = Bucket::new(self.clone(), bucket, interval, burst);
+        bucket.reserve(hold, seat.as_ref()).await.map(drop)
+    }
+
     pub(super) fn check(&self) -> Result<(), Error> {
         match self.share {
             Some(share) if !(share > 0.0 && share <= 1.0) => Err(Error::new(

@@ -50,7 +50,7 @@ async fn a_clock_set_forward_allows_one_burst_and_no_more() {
 #[tokio::test]
 async fn a_pause_and_passages_move_with_a_clock_set_back() {
     let rig = Rig::start().await;
-    let bucket = rig.bucket(Duration::from_micros(1), 1);
+    let bucket = rig.bucket(Duration::from_micros(1), 5);
     let seat = Seat { passage: Passage { process: 0, number: 0 }, most: 1, hold: 60 * SECOND };
     assert!(matches!(bucket.reserve(PROBE, Some(&seat)).await.unwrap(), Reserved::Slot(_)));
     let ends: f64 = rig.server.ask(&format!("ZSCORE {KEY}:passages {}", seat.passage));

@@ -6,12 +6,10 @@ mod pauses;
 mod rates;
 mod server;
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::bucket::*;
 use super::*;
-use crate::budget::rate::Pace;
 use crate::redis::tests::server::{Server, words};
 use crate::redis::{ConnectOptions, Connection, Namespace};
 use crate::secret::Secret;
@@ -25,10 +23,6 @@ const BACKOFF: Backoff =
 async fn limits(url: &str) -> SharedLimits {
     let connection = Connection::connect(ConnectOptions::new(Secret::new(url))).await.unwrap();
     SharedLimits::new(Handle { connection, namespace: Namespace::new("lease").unwrap() })
-}
-
-fn pace(interval: Duration, burst: u32) -> Pace {
-    Pace { interval, burst: NonZeroU32::new(burst).unwrap() }
 }
 
 /// A server, and a worker's bucket of `a.test`.
@@ -45,7 +39,7 @@ impl Rig {
 
     /// A bucket as a worker with this rate has it.
     fn bucket(&self, interval: Duration, burst: u32) -> Bucket {
-        Bucket::new(self.limits.clone(), "a.test", pace(interval, burst))
+        Bucket::new(self.limits.clone(), "a.test", interval, burst)
     }
 
     /// What is stored.

@@ -34,7 +34,7 @@ async fn a_worker_may_do_all_of_it_and_an_observer_only_look() {
         let _: () = rig.server.ask(&format!("ACL SETUSER {user} >word"));
     }
     let url = |user: &str| format!("redis://{user}:word@127.0.0.1:{}", rig.server.port());
-    let worker = Bucket::new(limits(&url("worker")).await, "a.test", pace(SECOND, 1));
+    let worker = Bucket::new(limits(&url("worker")).await, "a.test", SECOND, 1);
     let seat = Seat { passage: Passage { process: 0, number: 0 }, most: 1, hold: SECOND };
     let Reserved::Slot(slot) = worker.reserve(PROBE, Some(&seat)).await.unwrap() else { panic!() };
     assert!(slot.entered);
@@ -47,7 +47,7 @@ async fn a_worker_may_do_all_of_it_and_an_observer_only_look() {
     worker.pause(0, SECOND, BACKOFF).await.unwrap();
     worker.settle(1, true).await.unwrap();
     worker.reset().await.unwrap();
-    let observer = Bucket::new(limits(&url("observer")).await, "a.test", pace(SECOND, 1));
+    let observer = Bucket::new(limits(&url("observer")).await, "a.test", SECOND, 1);
     let error = observer.reserve(PROBE, None).await.unwrap_err();
     assert_eq!(error.to_string(), "the store's user may not do this");
 }
@@ -106,7 +106,7 @@ async fn each_bucket_has_a_slot_of_its_own_in_a_cluster() {
     let slot = |key: &str| server.ask::<u64>(&format!("CLUSTER KEYSLOT {key}"));
     let mut slots = std::collections::BTreeSet::new();
     for site in ["a.test", "b.test", "[::1]", "*.example.org"] {
-        let bucket = Bucket::new(limits.clone(), site, pace(SECOND, 1));
+        let bucket = Bucket::new(limits.clone(), site, SECOND, 1);
         let seat = Seat { passage: Passage { process: 0, number: 0 }, most: 1, hold: SECOND };
         let reserved = bucket.reserve(PROBE, Some(&seat)).await.unwrap();
         assert!(matches!(reserved, Reserved::Slot(Slot { entered: true, .. })), "{site}");
