@@ -269,7 +269,8 @@ mod tests {
     /// A body that never ends and never goes on.
     async fn silence(pool: &Pool) -> LeasedBody {
         let silence = futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>();
-        let passage = Budgets::unlimited().try_pass(&Site::parse("a.test").unwrap(), None);
+        let passage =
+            Budgets::unlimited().gate(&Site::parse("a.test").unwrap(), None, &[]).try_pass();
         let cargo = Cargo {
             hold: hold(pool).await,
             passage: passage.unwrap(),

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::io;
 
-use http::{StatusCode, Uri};
+use http::{HeaderMap, StatusCode, Uri};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use tower::Service;
@@ -36,6 +36,13 @@ impl Route {
 /// Through a tunnel a 407 is the origin's own.
 pub(crate) fn may_refuse_credentials(status: StatusCode, route: Route) -> bool {
     status == StatusCode::PROXY_AUTHENTICATION_REQUIRED && route.forwards()
+}
+
+/// Whether a 429 or 503 is taken for the site's own and pauses it, or for the endpoint's.
+///
+/// A forwarding proxy can answer so for itself; it is not told apart here.
+pub(crate) fn is_the_sites_own(_: StatusCode, _: &HeaderMap, _: Route) -> bool {
+    true
 }
 
 /// What a failed send says about the endpoint.

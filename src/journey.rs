@@ -1,6 +1,5 @@
 //! One request on its way: budget, lease, endpoint, exchange, verdict, and on to the next hop.
 
-use std::future::Future;
 use std::mem;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use reqwest::{Request, Response};
 use tokio::time::{Instant, timeout};
 
 use crate::body::{self, Cargo};
-use crate::budget::{Budgets, Passage};
+use crate::budget::{Budgets, Gate, Passage, Turn};
 use crate::classify::{self, Route};
 use crate::clients::{Clients, EndpointClient};
 use crate::error::{Error, Kind};
@@ -137,17 +136,19 @@ impl<'a, T: Transport> Journey<'a, T> {
         let mut prefer = None;
         if let Some(passage) = left.passage {
             let hold = Box::pin(self.lease(None)).await?;
-            if passage.is_fresh() {
+            if self.gate().lets(&passage) {
                 return Ok(Ticket { hold, passage });
             }
-            if let Some(passage) = self.terms.budgets.try_pass(&self.site, self.port()) {
+            // Its places go back first, for the next passage may need them.
+            drop(passage);
+            if let Some(passage) = self.gate().try_pass() {
                 return Ok(Ticket { hold, passage });
             }
             hold.finish(Outcome::Unused);
         }
         if let Some(mut hold) = left.hold {
             if hold.lasts()
-                && let Some(passage) = self.terms.budgets.try_pass(&self.site, self.port())
+                && let Some(passage) = self.gate().try_pass()
             {
                 hold.set_site(Some(self.site.clone()));
                 return Ok(Ticket { hold, passage });
@@ -165,7 +166,7 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// Takes lease and slot together if neither needs a wait.
     async fn admit_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Ticket>, Error> {
-        if !self.terms.budgets.would_pass(&self.site, self.port()) {
+        if !self.gate().would_pass() {
             return Ok(None);
         }
         let hold = match self.lent()? {
@@ -175,7 +176,7 @@ impl<'a, T: Transport> Journey<'a, T> {
                 None => return Ok(None),
             },
         };
-        match self.terms.budgets.try_pass(&self.site, self.port()) {
+        match self.gate().try_pass() {
             Some(passage) => Ok(Some(Ticket { hold, passage })),
             None => {
                 hold.finish(Outcome::Unused);
@@ -184,12 +185,12 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
     }
 
-    /// Waits for the site's budget, then for a lease.
+    /// Waits for the budgets of site and keys, then for a lease.
     async fn wait(&mut self, prefer: Option<EndpointId>) -> Result<Ticket, Error> {
-        let (terms, site, port) = (self.terms, self.site.clone(), self.port());
-        let mut turn = self.budgeted(terms.budgets.turn(&site, port, self.patience())).await?;
+        let turn = self.gate().turn(self.patience());
+        let mut turn = turn.map_err(|error| self.or_timed_out(error))?;
         loop {
-            self.budgeted(turn.slot()).await?;
+            self.budgeted(&mut turn).await?;
             let hold = self.lease(prefer.clone()).await?;
             // A slot that went stale meanwhile is charged anew, which needs no wait.
             if turn.try_slot() {
@@ -199,20 +200,20 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
     }
 
-    /// Waits for a step of the budget, and counts the time.
-    async fn budgeted<O>(
-        &mut self,
-        step: impl Future<Output = Result<O, Error>>,
-    ) -> Result<O, Error> {
-        let started = Instant::now();
-        let done = timeout(self.patience(), step).await;
+    /// What the present hop has to pass.
+    fn gate(&self) -> Gate<'_> {
+        self.terms.budgets.gate(&self.site, self.port(), &self.options.charges)
+    }
+
+    /// Waits for a turn's slots, and counts the time.
+    async fn budgeted(&mut self, turn: &mut Turn) -> Result<(), Error> {
+        let (started, pauses) = (Instant::now(), turn.pauses());
+        let done = timeout(self.patience(), turn.slot()).await;
         let waited = started.elapsed();
         self.trip.budget_wait += waited;
+        self.trip.pauses += turn.pauses() - pauses;
         self.patience = self.patience.saturating_sub(waited);
-        done.unwrap_or_else(|_| {
-            Err(Error::new(Kind::BudgetExceeded, "the site's budget gave no turn in time"))
-        })
-        .map_err(|error| self.or_timed_out(error))
+        done.unwrap_or_else(|_| Err(turn.overdue())).map_err(|error| self.or_timed_out(error))
     }
 
     /// Waits for a lease, and counts the time.
@@ -353,16 +354,40 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
         sent.record.accepted();
         self.suspects.cleared_the_site();
+        if let Some(pause) = self.heed(&sent, &response)
+            && self.waits_out(pause)
+        {
+            drop(response);
+            sent.ticket.hold.finish(Outcome::Success);
+            return Ok(Step::Again(Left::default()));
+        }
         let Some(hop) = self.next_hop(&response) else {
             return Ok(Step::Done(self.load(sent, response, Outcome::Success)));
         };
         drop(response);
-        let hold = sent.ticket.hold;
+        // The next hop's budget is not waited for with a place of this one in hand.
+        let Ticket { hold, passage } = sent.ticket;
+        drop(passage);
         if let Err(error) = self.follow(hop) {
             hold.finish(Outcome::Success);
             return Err(error.into());
         }
         Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
+    }
+
+    /// Tells the budgets of an answer; for how long the site is paused, if that is what it says.
+    fn heed(&self, sent: &Sent, response: &Response) -> Option<Duration> {
+        if !classify::is_the_sites_own(response.status(), response.headers(), sent.route) {
+            return None;
+        }
+        let (status, headers) = (response.status(), response.headers());
+        let passage = &sent.ticket.passage;
+        self.terms.budgets.answered(&self.site, self.port(), passage, status, headers)
+    }
+
+    /// Whether the request is sent again after the pause that its answer asked for.
+    fn waits_out(&self, pause: Duration) -> bool {
+        self.options.wait_out_pauses && self.replay.can_send() && pause <= self.patience()
     }
 
     /// Has another endpoint asked whether a 407 is this one's or the site's own. A 407 says that

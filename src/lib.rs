@@ -60,7 +60,7 @@ mod tls;
 mod transport;
 mod verdict;
 
-pub use budget::{Budget, Budgets, BudgetsBuilder, Explanation};
+pub use budget::{Budget, BudgetCounts, Budgets, BudgetsBuilder, Explanation, Pauses};
 #[cfg(feature = "redis")]
 pub use budget::{SharedCounts, SharedLimits};
 pub use builder::LeaseBuilder;

@@ -1,5 +1,6 @@
 use tokio::time::{advance, sleep};
 
+use super::super::sites::Kind;
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -47,7 +48,8 @@ async fn an_evicted_site_gets_no_more_than_its_rate() {
     }
     assert!(starts.excess(ms(1_000), 3) <= 0.001, "{}", starts.excess(ms(1_000), 3));
     assert!(starts.times().len() >= 20);
-    assert!(budgets.0.sites.len() < 600, "{} of 2,001 sites", budgets.0.sites.len());
+    assert!(budgets.0.sites.len() <= 16, "{}", budgets.0.sites.len());
+    assert!(budgets.counts().overflowed > 0 && budgets.counts().evicted > 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -59,10 +61,29 @@ async fn idle_sites_are_evicted_and_live_ones_stay() {
         pass(&budgets, &url(&format!("http://h{host}.test"))).await;
         advance(ms(100)).await;
     }
-    assert!(budgets.0.sites.len() < 250, "{}", budgets.0.sites.len());
+    assert!(budgets.0.sites.len() <= 64, "{}", budgets.0.sites.len());
     assert!(budgets.try_pass_for(&example()).is_none(), "its queue is still the same");
-    assert!(budgets.0.sites.find(&Site::parse("slow.test").unwrap()).is_some());
+    assert!(budgets.0.sites.find(Kind::Site, "slow.test").is_some());
     drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn newcomers_without_room_share_one_bucket_and_memory_is_bounded() {
+    let limits = Budgets::builder().default(Budget::per_hour(1)).default_key(Budget::per_hour(1));
+    let budgets = limits.max_sites(160).build().unwrap();
+    let passed = (0..10_000)
+        .filter(|host| budgets.try_pass_for(&url(&format!("http://h{host}.test"))).is_some());
+    let passed = passed.count();
+    // As many as are remembered, and one for all the others of each of 16 parts.
+    let counts = budgets.counts();
+    assert_eq!((counts.remembered, passed), (160, 160 + 16), "{counts:?}");
+    assert_eq!(counts.overflowed, 10_000 - 160);
+    assert_eq!(counts.evicted, 0);
+    // Rested sites make room again.
+    advance(ms(3_600_001)).await;
+    assert!(budgets.try_pass_for(&url("http://another.test")).is_some());
+    assert!(budgets.try_pass_for(&url("http://h9999.test")).is_some());
+    assert!(budgets.counts().remembered <= 160);
 }
 
 async fn three_gaps(budgets: &Budgets) -> Vec<u128> {

@@ -3,17 +3,20 @@
 use tokio::time::{sleep, timeout};
 
 use super::super::local::{Limiter, Local};
-use super::super::queue::Queue;
 use super::*;
 
 fn queue(budgets: &Budgets) -> Arc<Queue> {
-    budgets.0.find(&Site::of(&example()).unwrap(), None).unwrap()
+    budgets.queue(&example())
+}
+
+fn local(budget: Budget) -> Local {
+    Local::new(&budget.pace().unwrap()).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_the_queue_refusals_storm_and_shuffle() {
-    let local = Arc::new(Local::new(ms(2), 1.try_into().unwrap()).unwrap());
-    let (epoch, starts) = (super::super::Epoch::start(), Starts::new());
+    let local = Arc::new(local(Budget::per_second(500)));
+    let (epoch, starts) = (super::super::clock::Epoch::start(), Starts::new());
     let mut random = Random(11);
     let waiters: Vec<_> = (0..1_000)
         .map(|who| {
@@ -45,7 +48,7 @@ async fn without_the_queue_owning_slots_cancelled_waits_cost_the_rate() {
                 starts.note(who);
                 drop(turn.spend());
             }
-            Err(_) => queue(&budgets).state().schedule.forget_kept(),
+            Err(_) => drop(queue(&budgets).state().schedule.forget_kept()),
         }
     }
     assert!(starts.used(ms(2), 1) < 0.8, "{}", starts.used(ms(2), 1));
@@ -53,8 +56,8 @@ async fn without_the_queue_owning_slots_cancelled_waits_cost_the_rate() {
 
 #[tokio::test(start_paused = true)]
 async fn without_reservation_late_wakeups_cost_the_rate() {
-    let local = Local::new(ms(2), 1.try_into().unwrap()).unwrap();
-    let (epoch, starts) = (super::super::Epoch::start(), Starts::new());
+    let local = local(Budget::per_second(500));
+    let (epoch, starts) = (super::super::clock::Epoch::start(), Starts::new());
     for who in 0..1_000 {
         while local.try_reserve(epoch.now(), epoch.now()).is_none() {
             sleep(ms(2) + Duration::from_micros(100)).await;
@@ -80,8 +83,8 @@ async fn without_the_freshness_test_eviction_exceeds_the_rate() {
 
 #[tokio::test(start_paused = true)]
 async fn without_the_queue_owning_slots_an_empty_pool_hoards_them() {
-    let local = Local::new(ms(50), 3.try_into().unwrap()).unwrap();
-    let (epoch, starts) = (super::super::Epoch::start(), Starts::new());
+    let local = local(Budget::per_second(20).burst(3));
+    let (epoch, starts) = (super::super::clock::Epoch::start(), Starts::new());
     let mut owned = 0;
     for _ in 0..100 {
         owned += usize::from(local.try_reserve(epoch.now(), epoch.now()).is_some());
@@ -106,7 +109,7 @@ async fn without_the_queue_length_the_wait_is_foretold_too_short() {
     let now = queue.now();
     let (alone, honest) = {
         let schedule = &queue.state().schedule;
-        (schedule.forecast(now, 0).since(now), schedule.forecast(now, 10).since(now))
+        (schedule.forecast(now, 0, 0).since(now), schedule.forecast(now, 10, 0).since(now))
     };
     pass(&budgets, &example()).await;
     assert!(alone < ms(101) && began.elapsed() > ms(1_000), "{alone:?}");
@@ -124,11 +127,11 @@ async fn without_looking_again_a_sleeping_head_misses_that_its_site_was_slowed()
     assert!(asleep.is_err());
     let queue = queue(&budgets);
     let now = queue.now();
-    let slot = queue.state().schedule.forecast(now, 0);
+    let slot = queue.state().schedule.forecast(now, 0, 0);
     budgets.slow(&Site::parse("example.com").unwrap(), ms(3_000), PATIENT);
     assert!(slot.since(now) <= ms(90), "the slot that it sleeps to");
     assert!(
-        queue.state().schedule.keep(slot).since(now) >= ms(2_980),
+        queue.state().schedule.kept().unwrap().since(now) >= ms(2_980),
         "what it sees after looking"
     );
 }
