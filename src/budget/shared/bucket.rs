@@ -151,8 +151,11 @@ impl Bucket {
             .number("tat", slot.tat)
             .micros("interval_us", self.interval)
             .number("probe", u64::from(slot.probe));
-        let (word, _) = self.call(&self.keys.0[..1], arguments).await?;
-        let undone = word == head::UNDONE;
+        let undone = match self.call(&self.keys.0[..1], arguments).await?.0.as_str() {
+            head::UNDONE => true,
+            head::LAPSED => false,
+            _ => return Err(senseless()),
+        };
         let counters = &self.limits.shared.counters;
         if undone {
             counters.undone.add()
@@ -191,7 +194,10 @@ impl Bucket {
             .micros("interval_us", self.interval)
             .number("burst", u64::from(self.burst))
             .text("what", if success { "success" } else { "unknown" });
-        self.call(&self.keys.0[..1], arguments).await.map(drop)
+        match self.call(&self.keys.0[..1], arguments).await?.0.as_str() {
+            head::SETTLED | head::STALE => Ok(()),
+            _ => Err(senseless()),
+        }
     }
 
     /// Ends a pause on a user's word; whether there was one.
@@ -216,9 +222,26 @@ impl Bucket {
             let arguments = page.iter().fold(Arguments::of(&BUDGET_LEAVE), |arguments, passage| {
                 arguments.text("passage", &passage.to_string())
             });
-            self.call(&self.keys.0[1..], arguments).await?;
+            let (word, _) = self.call(&self.keys.0[1..], arguments).await?;
+            if word != head::LEFT {
+                return Err(senseless());
+            }
         }
         Ok(())
+    }
+
+    /// A number that no other passage of this process has.
+    pub(in crate::budget) fn next_number(&self) -> u64 {
+        self.limits.shared.passages.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(in crate::budget) fn passage(&self, number: u64) -> Passage {
+        Passage { process: self.limits.shared.process, number }
+    }
+
+    /// Counts a slot that was allowed without Redis.
+    pub(in crate::budget) fn fell_back(&self) {
+        self.limits.shared.counters.fallbacks.add();
     }
 
     fn paced(&self, command: &'static crate::redis::Command) -> Arguments {
@@ -229,7 +252,7 @@ impl Bucket {
 
     async fn call(&self, keys: &[String], arguments: Arguments) -> Result<(String, Reply), Error> {
         let shared = &self.limits.shared;
-        if self.limits.share.is_some() && shared.outage.is_known() {
+        if shared.outage.is_known(self.limits.ask_again()) {
             shared.counters.failures.add();
             return Err(
                 Error::store_unavailable("the store did not answer a moment ago").without_effect()

@@ -3,22 +3,35 @@
 //! | file | concept |
 //! |---|---|
 //! | `bucket` | one site's bucket in Redis: typed calls of `lua/budget/` |
+//! | `limiter` | what a queue asks, answered by buckets |
+//! | `places` | the places in flight that this process has taken |
 //! | `outage` | whether Redis can be asked now, and what has to be made up for afterwards |
 //! | `counts` | what was done, in numbers |
 
 mod bucket;
 mod counts;
+mod limiter;
 mod outage;
+mod places;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
-pub(super) use bucket::{Backoff, Bucket, Passage, Pause, Reserved, Room, Seat, Slot};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use bucket::Bucket;
+#[cfg(feature = "test-util")]
+use bucket::{Passage, Seat};
 pub use counts::SharedCounts;
 
+use super::limit::Limit;
+use super::local::Limiter;
 use crate::error::{Error, Kind};
 use crate::redis::handle::Handle;
 use counts::Counters;
+use limiter::SharedLimiter;
 use outage::Outage;
 
 /// Budgets that all processes share which use the same Redis and namespace.
@@ -68,13 +81,53 @@ struct Shared {
     handle: Handle,
     outage: Outage,
     counters: Counters,
+    /// Tells this process's passages from all others'.
+    process: u64,
+    passages: AtomicU64,
 }
+
+/// Where the buckets of a rule are.
+#[derive(Clone)]
+pub(super) struct Sharing {
+    limits: SharedLimits,
+    /// Keeps the names of what is no host apart from those of hosts.
+    prefix: &'static str,
+}
+
+impl Sharing {
+    pub(super) fn new(limits: &SharedLimits, prefix: &'static str) -> Self {
+        Self { limits: limits.clone(), prefix }
+    }
+
+    /// The limiter of one bucket.
+    pub(super) fn limiter(&self, name: &str, limit: &Limit) -> Arc<dyn Limiter> {
+        let name = format!("{}{}", self.prefix, utf8_percent_encode(name, ODD));
+        let limiter = SharedLimiter::new(&self.limits, &name, &limit.pace, limit.common.epoch);
+        Arc::new(limiter)
+    }
+}
+
+/// All but what names of hosts, ports and patterns have: a key may hold anything.
+const ODD: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'*')
+    .remove(b':')
+    .remove(b'[')
+    .remove(b']');
 
 impl SharedLimits {
     /// Budgets in the Redis of a store, under its namespace.
     pub fn new(connection: Handle) -> Self {
-        let (outage, counters) = (Outage::default(), Counters::default());
-        Self { shared: Arc::new(Shared { handle: connection, outage, counters }), share: None }
+        let shared = Shared {
+            handle: connection,
+            outage: Outage::default(),
+            counters: Counters::default(),
+            process: crate::random::number(),
+            passages: AtomicU64::new(0),
+        };
+        Self { shared: Arc::new(shared), share: None }
     }
 
     /// Lets nothing pass while Redis does not answer. The default: a limit that nobody can count
@@ -102,18 +155,35 @@ impl SharedLimits {
         self.shared.counters.snapshot()
     }
 
+    /// Ends the pause of a host (`example.com`, `example.com:8080`) or of what else a rule names
+    /// (`*.example.org`), and forgets those before it; whether there was one. What is charged
+    /// stays charged.
+    ///
+    /// Processes that were told of the pause wait for its end all the same; it helps those that
+    /// start.
+    ///
+    /// # Errors
+    /// [`StoreUnavailable`](Kind::StoreUnavailable) and [`StoreRefused`](Kind::StoreRefused).
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the pause or ends it.
+    pub async fn end_pause(&self, target: &str) -> Result<bool, Error> {
+        let name = utf8_percent_encode(target, ODD).to_string();
+        Bucket::new(self.clone(), &name, Duration::from_secs(1), 1).reset().await
+    }
+
     /// Charges a slot and forgets it, for benchmarks.
     #[cfg(feature = "test-util")]
     #[doc(hidden)]
     pub async fn charge(
         &self,
         bucket: &str,
-        interval: std::time::Duration,
+        interval: Duration,
         burst: u32,
         in_flight: Option<u32>,
     ) -> Result<(), Error> {
         let passage = Passage { process: 0, number: crate::random::number() };
-        let hold = std::time::Duration::from_secs(1);
+        let hold = Duration::from_secs(1);
         let seat = in_flight.map(|most| Seat { passage, most, hold });
         let bucket = Bucket::new(self.clone(), bucket, interval, burst);
         bucket.reserve(hold, seat.as_ref()).await.map(drop)
@@ -129,8 +199,16 @@ impl SharedLimits {
         }
     }
 
-    pub(super) fn share(&self) -> Option<f64> {
+    fn share(&self) -> Option<f64> {
         self.share
+    }
+
+    /// Between calls of a Redis that did not answer: those who wait must not all wait for it.
+    fn ask_again(&self) -> Duration {
+        match self.share {
+            Some(_) => Duration::from_secs(1),
+            None => Duration::from_millis(100),
+        }
     }
 }
 

@@ -18,12 +18,13 @@ struct State {
 }
 
 impl Outage {
-    /// Whether it is too early to ask again. One who is told `false` asks; the others wait.
-    pub(super) fn is_known(&self) -> bool {
+    /// Whether Redis failed less than `ask_again` ago. One who is told `false` then asks it, and
+    /// the others wait for what comes of it.
+    pub(super) fn is_known(&self, ask_again: Duration) -> bool {
         let mut state = self.state();
         let Some(failed) = state.failed else { return false };
         let now = Instant::now();
-        let known = now.duration_since(failed) < ASK_AGAIN;
+        let known = now.duration_since(failed) < ask_again;
         if !known {
             state.failed = Some(now);
         }
@@ -52,23 +53,21 @@ impl Outage {
     }
 }
 
-/// Between calls of a Redis that did not answer.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn one_asks_again_each_second() {
+        const ASK_AGAIN: Duration = Duration::from_secs(1);
         let outage = Outage::default();
-        assert!(!outage.is_known() && outage.begin() && !outage.begin());
+        assert!(!outage.is_known(ASK_AGAIN) && outage.begin() && !outage.begin());
         for _ in 0..3 {
-            assert!(outage.is_known());
+            assert!(outage.is_known(ASK_AGAIN));
             tokio::time::advance(ASK_AGAIN).await;
-            assert!(!outage.is_known(), "one");
+            assert!(!outage.is_known(ASK_AGAIN), "one");
         }
-        assert!(outage.end() && !outage.end() && !outage.is_known());
+        assert!(outage.end() && !outage.end() && !outage.is_known(ASK_AGAIN));
         assert!(outage.begin());
         assert_eq!(outage.number(), 2);
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::bucket::*;
 use super::*;
-use crate::redis::tests::server::{Server, words};
+use crate::redis::tests::server::Server;
 use crate::redis::{ConnectOptions, Connection, Namespace};
 use crate::secret::Secret;
 
