@@ -19,4 +19,5 @@ mod requests;
 mod rig;
 mod secrets;
 mod settings;
+mod shared_budgets;
 mod support;

@@ -85,7 +85,7 @@ async fn what_was_lost_is_made_up_for_by_an_empty_bucket_once() {
     let _: () = rig.server.ask("FLUSHALL");
     assert_eq!(wait(&bucket).await, Duration::ZERO);
     let _: () = rig.server.ask("FLUSHALL");
-    rig.limits.shared.outage.begin();
+    assert!(rig.limits.shared.outage.begin() && rig.limits.shared.outage.end());
     let first = wait(&bucket).await;
     assert!(first > 9 * SECOND && first <= 10 * SECOND, "{first:?}");
     let second = wait(&bucket).await;
