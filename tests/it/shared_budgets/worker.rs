@@ -37,7 +37,9 @@ async fn works() {
         println!("told: {line}");
     }
     if let Some(limits) = limits {
-        println!("told: calls {}", limits.counts().reservations);
+        let counts = limits.counts();
+        println!("told: calls {}", counts.reservations);
+        println!("told: lapsed {}", counts.undone + counts.lapsed);
     }
 }
 
