@@ -3,6 +3,7 @@
 mod clock;
 mod flight;
 mod pauses;
+mod queues;
 mod rates;
 mod server;
 
