@@ -43,8 +43,8 @@ async fn no_more_are_in_flight_than_may_be_whoever_sends_them() {
     let rig = Rig::start().await;
     let workers =
         [rig.bucket(Duration::from_micros(1), 1), rig.bucket(Duration::from_micros(1), 1)];
-    for nth in 0..2 {
-        assert!(entered(&workers[nth], &seat(nth as u64, 0, 2)).await);
+    for (nth, worker) in workers.iter().enumerate() {
+        assert!(entered(worker, &seat(nth as u64, 0, 2)).await);
     }
     let before = rig.tat();
     for (nth, worker) in workers.iter().enumerate() {
