@@ -15,7 +15,8 @@ use crate::site::Site;
 /// The buckets of one request: those of its keys in one order for all requests, and the site's
 /// as the last; none for what has no limit.
 ///
-/// While it is held, none of them is forgotten.
+/// While it is held, none of them is forgotten. It is made for the moment: all that it decides is
+/// for the time at which it was made.
 pub(crate) struct Gate<'a> {
     site: &'a Site,
     keys: &'a [Box<str>],
@@ -30,7 +31,7 @@ struct Bucket {
 }
 
 impl<'a> Gate<'a> {
-    /// No bucket; `now` is when that was found.
+    /// No bucket.
     pub(super) fn open(site: &'a Site, now: At) -> Self {
         Self { site, keys: &[], buckets: SmallVec::new(), now }
     }
@@ -46,10 +47,11 @@ impl<'a> Gate<'a> {
         find: impl Fn(&str) -> Option<Arc<Queue>>,
         now: At,
     ) -> Self {
-        let bucket = |(nth, key): (usize, &Box<str>)| {
-            find(key).map(|queue| Bucket { queue, key: Some(nth) })
+        let bucket = |(nth, queue): (usize, Option<Arc<Queue>>)| {
+            queue.map(|queue| Bucket { queue, key: Some(nth) })
         };
-        let mut buckets: SmallVec<[_; 1]> = keys.iter().enumerate().filter_map(bucket).collect();
+        let found = keys.iter().map(|key| find(key)).enumerate();
+        let mut buckets: SmallVec<[_; 1]> = found.filter_map(bucket).collect();
         // Any order will do that is the same for all; two keys can have one bucket.
         buckets.sort_unstable_by_key(|bucket| Arc::as_ptr(&bucket.queue));
         buckets.dedup_by(|one, other| Arc::ptr_eq(&one.queue, &other.queue));
@@ -59,18 +61,19 @@ impl<'a> Gate<'a> {
 
     /// Whether nobody is queued before any bucket, and each has a slot due now.
     pub(crate) fn would_pass(&self) -> bool {
-        let Some(now) = self.now() else { return true };
-        self.buckets.iter().all(|Bucket { queue, .. }| queue.would_pass(&mut queue.state(), now))
+        let would = |queue: &Queue| queue.would_pass(&mut queue.state(), self.now);
+        self.buckets.iter().all(|bucket| would(&bucket.queue))
     }
 
     /// Takes a slot of each bucket if nobody is queued and each has one that is due now; else it
     /// takes none of any.
     pub(crate) fn try_pass(&self) -> Option<Passage> {
-        let now = match self.buckets.as_slice() {
-            [] => return Some(Passage::without_limit(self.now)),
-            [only] => return try_pass(&only.queue),
-            _ => self.now()?,
-        };
+        let now = self.now;
+        match self.buckets.as_slice() {
+            [] => return Some(Passage::without_limit(now)),
+            [only] => return try_pass(&only.queue, now),
+            _ => {}
+        }
         // In the order of the buckets, which is the same for all.
         let mut states: SmallVec<[MutexGuard<'_, State>; 4]> =
             self.buckets.iter().map(|bucket| bucket.queue.state()).collect();
@@ -89,7 +92,7 @@ impl<'a> Gate<'a> {
 
     /// Whether another attempt may use the passage of one that the site has not seen.
     pub(crate) fn lets(&self, passage: &Passage) -> bool {
-        let Some(now) = self.now() else { return true };
+        let now = self.now;
         let paused = |bucket: &Bucket| {
             bucket.queue.state().pause.as_deref().is_some_and(|pause| pause.is_on(now))
         };
@@ -105,8 +108,8 @@ impl<'a> Gate<'a> {
     /// [`Kind::SiteRefuses`](crate::Kind::SiteRefuses) while it does. Nothing is charged.
     pub(crate) fn turn(&self, max_wait: Duration) -> Result<Turn, Error> {
         let mut turn = Turn { places: SmallVec::new() };
-        let Some(now) = self.now() else { return Ok(turn) };
-        let ticket = self.buckets.first().map_or(0, |bucket| bucket.queue.limit.common.ticket());
+        let Some(first) = self.buckets.first() else { return Ok(turn) };
+        let (now, ticket) = (self.now, first.queue.limit.common.ticket());
         for Bucket { queue, key } in &self.buckets {
             let name = key.map_or(self.site.as_str(), |nth| &self.keys[nth]);
             turn.places.push(Place::enter(queue, name, ticket, now, max_wait)?);
@@ -117,17 +120,12 @@ impl<'a> Gate<'a> {
         }
         Ok(turn)
     }
-
-    fn now(&self) -> Option<At> {
-        self.buckets.first().map(|bucket| bucket.queue.now())
-    }
 }
 
 /// Takes a slot if nobody is queued and one is due now.
 ///
 /// Nobody is the head meanwhile, for who enters has to take the same lock.
-pub(super) fn try_pass(queue: &Arc<Queue>) -> Option<Passage> {
-    let now = queue.now();
+fn try_pass(queue: &Arc<Queue>, now: At) -> Option<Passage> {
     let mut state = queue.state();
     if state.waiting > 0 || queue.look(&mut state, now, now) != Step::Go {
         return None;

@@ -52,6 +52,7 @@ pub(super) enum Reservation {
     Now(Slot),
     /// Decided elsewhere. The queue runs it in a task of its own, so that a head which gives up
     /// meanwhile orphans nothing: the slot is booked for the queue when it comes back.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis is asked"))]
     Asked(Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>),
 }
 

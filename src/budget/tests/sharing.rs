@@ -18,6 +18,39 @@ async fn a_slow_site_does_not_delay_another() {
     waiter.abort();
 }
 
+/// How long each of 200 requests to one site took, of which 100 a second arrive.
+async fn waits(budgets: &Budgets) -> Vec<Duration> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..200 {
+        let budgets = budgets.clone();
+        tasks.spawn(async move {
+            let began = Instant::now();
+            pass(&budgets, &url("https://example.net/")).await;
+            began.elapsed()
+        });
+        sleep(ms(10)).await;
+    }
+    let mut waits = tasks.join_all().await;
+    waits.sort();
+    waits
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_before_one_site_does_not_delay_another() {
+    let rules = Budgets::builder().default(Budget::per_second(120).burst(3));
+    let alone = waits(&rules.clone().build().unwrap()).await;
+    let budgets = rules.site("example.com", Budget::per_second(1)).build().unwrap();
+    let crowd: Vec<_> = (0..500)
+        .map(|_| {
+            let budgets = budgets.clone();
+            tokio::spawn(async move { pass(&budgets, &example()).await })
+        })
+        .collect();
+    let beside = waits(&budgets).await;
+    assert!(beside[197] <= alone[197] + ms(10), "{:?} {:?}", beside[197], alone[197]);
+    crowd.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
 #[tokio::test(start_paused = true)]
 async fn subdomains_share_one_bucket_and_default_sites_do_not() {
     let budgets = Budgets::builder()
