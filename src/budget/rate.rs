@@ -115,6 +115,7 @@ impl Budget {
         self
     }
 
+    #[cfg(feature = "redis")]
     pub(super) fn is_local(&self) -> bool {
         self.local
     }
