@@ -61,6 +61,8 @@ mod transport;
 mod verdict;
 
 pub use budget::{Budget, BudgetCounts, Budgets, BudgetsBuilder, Explanation, Pauses};
+#[cfg(feature = "redis")]
+pub use budget::{SharedCounts, SharedLimits};
 pub use builder::LeaseBuilder;
 pub use endpoint::{Endpoint, InvalidEndpoint, Labels, Scheme};
 pub use error::{BoxError, Error, Kind};
@@ -73,6 +75,8 @@ pub use pool::{HeldLease, Pool, PoolBuilder};
 pub use redirect::Redirects;
 #[cfg(feature = "redis")]
 pub use redis::acl::Role as RedisRole;
+#[cfg(feature = "redis")]
+pub use redis::handle::Handle as RedisConnection;
 #[cfg(feature = "retry")]
 pub use retry::LeaseRetryStrategy;
 pub use secret::{Secret, Token};

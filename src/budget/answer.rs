@@ -120,7 +120,7 @@ impl Queue {
         };
         if let Limits::Remote(limiter) = &self.limiter {
             lapsed.into_iter().for_each(|slot| limiter.lapsed(slot));
-            limiter.paused(until, refused.nth);
+            limiter.paused(until, refused.nth, said.is_some());
         }
         wake(wakers.into_iter().flatten());
         refused

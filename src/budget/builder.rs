@@ -11,6 +11,8 @@ use super::pause::Pauses;
 use super::queue::Queue;
 use super::rate::Budget;
 use super::rules::{self, Rules, Scope};
+#[cfg(feature = "redis")]
+use super::shared::{SharedLimits, Sharing};
 use super::sites::Sites;
 use super::{Budgets, DEFAULT_MAX_SITES, DEFAULT_MOST_WAITING, Inner};
 use crate::error::{Error, Kind};
@@ -33,6 +35,8 @@ pub struct BudgetsBuilder {
     pauses: Pauses,
     max_sites: usize,
     most_waiting: usize,
+    #[cfg(feature = "redis")]
+    shared: Option<SharedLimits>,
 }
 
 /// A rule as the user wrote it.
@@ -79,7 +83,23 @@ impl BudgetsBuilder {
             pauses: Pauses::new(),
             max_sites: DEFAULT_MAX_SITES,
             most_waiting: DEFAULT_MOST_WAITING,
+            #[cfg(feature = "redis")]
+            shared: None,
         }
+    }
+
+    /// Makes all budgets those of all processes that share them through the same Redis: rate,
+    /// most in flight, and the pauses of sites and keys that have a budget. Default: budgets are
+    /// each process's own.
+    ///
+    /// A budget that is to stay this process's own says [`local`](Budget::local). Pauses of sites
+    /// without a budget, what [`slow`](Budgets::slow) and a site's hints add, the longest wait
+    /// and its forecast are each process's own: a wait that other processes make longer ends by
+    /// the request's own patience.
+    #[cfg(feature = "redis")]
+    pub fn shared(mut self, limits: SharedLimits) -> Self {
+        self.shared = Some(limits);
+        self
     }
 
     /// The budget of every host that no other rule is for. Each has a bucket of its own.
@@ -205,7 +225,10 @@ impl BudgetsBuilder {
             return Err(config("room for at least one waiting request is needed".into()));
         }
         self.pauses.check().map_err(|fault| config(fault.into()))?;
-        let common = Arc::new(Common::new(self.pauses, self.most_waiting));
+        let common = Common::new(self.pauses, self.most_waiting);
+        #[cfg(feature = "redis")]
+        let common = common.shared(self.shared.clone())?;
+        let common = Arc::new(common);
         let mut rules = Rules {
             default: self.default_rule(&common)?,
             keys: self.key_rules(&common)?,
@@ -222,13 +245,13 @@ impl BudgetsBuilder {
 
     fn default_rule(&self, common: &Arc<Common>) -> Result<Option<rules::Default>, Error> {
         let Some((budget, scope)) = once("other sites", &self.default)? else { return Ok(None) };
-        let limit = limit("other sites", Some(*budget), common)?;
+        let limit = limit("other sites", Some(*budget), scope.prefix(), common)?;
         Ok(Some(rules::Default { limit, scope: *scope }))
     }
 
     fn default_key_rule(&self, common: &Arc<Common>) -> Result<Option<Arc<Limit>>, Error> {
         let budget = once("other keys", &self.default_key)?;
-        budget.map(|budget| limit("other keys", Some(*budget), common)).transpose()
+        budget.map(|budget| limit("other keys", Some(*budget), KEY, common)).transpose()
     }
 
     fn key_rules(&self, common: &Arc<Common>) -> Result<HashMap<Box<str>, Arc<Queue>>, Error> {
@@ -238,7 +261,7 @@ impl BudgetsBuilder {
                 return Err(config("the key of a budget is empty".into()));
             }
             let name = format_compact!("key {key}");
-            let queue = Queue::new(limit(&name, Some(*budget), common)?);
+            let queue = Queue::new(key, limit(&name, Some(*budget), KEY, common)?);
             if keys.insert(key.clone(), Arc::new(queue)).is_some() {
                 return Err(twice(&name));
             }
@@ -269,8 +292,9 @@ impl Written {
             config(format!("site rule {} of the budgets is no {expected}", nth + 1))
         })?;
         let name = target.name();
-        let limit = limit(&name, self.budget, common)?;
-        if target.put(rules, Arc::new(Queue::new(limit))) { Ok(()) } else { Err(twice(&name)) }
+        let (bucket, prefix) = target.bucket();
+        let queue = Queue::new(&bucket, limit(&name, self.budget, prefix, common)?);
+        if target.put(rules, Arc::new(queue)) { Ok(()) } else { Err(twice(&name)) }
     }
 
     fn target(&self) -> Result<Target, &'static str> {
@@ -301,6 +325,15 @@ impl Target {
             Self::Suffix(domain) => format_compact!("*.{domain}"),
             #[cfg(feature = "psl")]
             Self::Domain(domain) => format_compact!("{domain} and all below it"),
+        }
+    }
+
+    /// What its bucket is called where it is shared, and what tells it from a host's.
+    fn bucket(&self) -> (CompactString, &'static str) {
+        match self {
+            #[cfg(feature = "psl")]
+            Self::Domain(domain) => (domain.clone(), Scope::Domain.prefix()),
+            _ => (self.name(), Scope::Host.prefix()),
         }
     }
 
@@ -339,12 +372,34 @@ fn split_port(target: &str) -> (&str, Option<u16>) {
     }
 }
 
-fn limit(name: &str, budget: Option<Budget>, common: &Arc<Common>) -> Result<Arc<Limit>, Error> {
+fn limit(
+    name: &str,
+    budget: Option<Budget>,
+    prefix: &'static str,
+    common: &Arc<Common>,
+) -> Result<Arc<Limit>, Error> {
     let pace = budget.map(|budget| budget.pace()).transpose();
     let pace = pace.map_err(|fault| config(format!("the budget for {name} has {fault}")))?;
-    let (pace, common) = (pace.unwrap_or_default(), Arc::clone(common));
-    Ok(Arc::new(Limit { budget, pace, common }))
+    #[cfg(feature = "redis")]
+    let sharing = match &common.shared {
+        Some(limits) if budget.is_some_and(|budget| !budget.is_local()) => {
+            Some(Sharing::new(limits, prefix))
+        }
+        _ => None,
+    };
+    #[cfg(not(feature = "redis"))]
+    let _ = prefix;
+    Ok(Arc::new(Limit {
+        budget,
+        pace: pace.unwrap_or_default(),
+        common: Arc::clone(common),
+        #[cfg(feature = "redis")]
+        sharing,
+    }))
 }
+
+/// Before the names of keys' buckets.
+const KEY: &str = "key/";
 
 fn twice(name: &str) -> Error {
     config(format!("there are two budgets for {name}"))

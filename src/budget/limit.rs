@@ -6,6 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::clock::Epoch;
 use super::pause::Pauses;
 use super::rate::{Budget, Pace};
+#[cfg(feature = "redis")]
+use super::shared::{SharedLimits, Sharing};
+#[cfg(feature = "redis")]
+use crate::error::Error;
 use crate::telemetry::Counter;
 
 /// A checked rule; buckets point at it.
@@ -14,12 +18,21 @@ pub(super) struct Limit {
     pub(super) budget: Option<Budget>,
     pub(super) pace: Pace,
     pub(super) common: Arc<Common>,
+    /// `None` for buckets of this process.
+    #[cfg(feature = "redis")]
+    pub(super) sharing: Option<Sharing>,
 }
 
 impl Limit {
     pub(super) fn unlimited(common: &Arc<Common>) -> Arc<Self> {
         let common = Arc::clone(common);
-        Arc::new(Self { budget: None, pace: Pace::default(), common })
+        Arc::new(Self {
+            budget: None,
+            pace: Pace::default(),
+            common,
+            #[cfg(feature = "redis")]
+            sharing: None,
+        })
     }
 }
 
@@ -32,6 +45,9 @@ pub(super) struct Common {
     watched: AtomicBool,
     tickets: AtomicU64,
     pub(super) counters: Counters,
+    /// Of budgets that are not this process's own.
+    #[cfg(feature = "redis")]
+    pub(super) shared: Option<SharedLimits>,
 }
 
 impl Common {
@@ -43,7 +59,16 @@ impl Common {
             watched: AtomicBool::new(false),
             tickets: AtomicU64::new(0),
             counters: Counters::default(),
+            #[cfg(feature = "redis")]
+            shared: None,
         }
+    }
+
+    #[cfg(feature = "redis")]
+    pub(super) fn shared(mut self, limits: Option<SharedLimits>) -> Result<Self, Error> {
+        limits.as_ref().map(SharedLimits::check).transpose()?;
+        self.shared = limits;
+        Ok(self)
     }
 
     /// A number that is greater than all before.

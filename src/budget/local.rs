@@ -38,8 +38,9 @@ pub(super) trait Limiter: Send + Sync {
     /// The exchange that went out with this place in flight has ended.
     fn left(&self, _place: u64) {}
 
-    /// The site asked this process for a pause, `nth` without a success between.
-    fn paused(&self, _until: At, _nth: u32) {}
+    /// The site asked this process for a pause, `nth` without a success between; `said` tells
+    /// whether it named the time itself.
+    fn paused(&self, _until: At, _nth: u32, _said: bool) {}
 
     /// The site answered, for the first time since it asked for a pause.
     fn succeeded(&self) {}
@@ -51,12 +52,12 @@ pub(super) enum Reservation {
     Now(Slot),
     /// Decided elsewhere. The queue runs it in a task of its own, so that a head which gives up
     /// meanwhile orphans nothing: the slot is booked for the queue when it comes back.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for limiters that ask a server"))]
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis is asked"))]
     Asked(Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>),
 }
 
 /// What a server says.
-#[allow(dead_code, reason = "for limiters that ask a server")]
+#[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis is asked"))]
 pub(super) enum Reply {
     /// A slot is charged, and a place in flight taken where the budget has such.
     Slot(Slot),

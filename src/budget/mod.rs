@@ -32,6 +32,8 @@ mod remote;
 mod retry_after;
 mod rules;
 mod schedule;
+#[cfg(feature = "redis")]
+mod shared;
 mod sites;
 mod turn;
 
@@ -47,6 +49,8 @@ pub(crate) use gate::Gate;
 pub use limit::BudgetCounts;
 pub use pause::Pauses;
 pub use rate::Budget;
+#[cfg(feature = "redis")]
+pub use shared::{SharedCounts, SharedLimits};
 pub(crate) use turn::{Passage, Turn};
 
 use crate::site::Site;

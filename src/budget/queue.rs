@@ -25,7 +25,7 @@ pub(super) enum Limits {
     /// Nobody: there is no rate.
     None,
     Local(Local),
-    #[allow(dead_code, reason = "for limiters that ask a server")]
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis is asked"))]
     Remote(Arc<dyn Limiter>),
 }
 
@@ -65,7 +65,13 @@ pub(super) enum Step {
 }
 
 impl Queue {
-    pub(super) fn new(limit: Arc<Limit>) -> Self {
+    /// The bucket of this name: no other rule's has it.
+    pub(super) fn new(name: &str, limit: Arc<Limit>) -> Self {
+        #[cfg(feature = "redis")]
+        if let Some(sharing) = &limit.sharing {
+            return Self::with(Limits::Remote(sharing.limiter(name, &limit)), limit);
+        }
+        let _ = name;
         let limiter = Local::new(&limit.pace).map_or(Limits::None, Limits::Local);
         Self::with(limiter, limit)
     }

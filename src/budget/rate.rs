@@ -32,6 +32,7 @@ pub struct Budget {
     /// In millionths of the interval.
     jitter: u32,
     max_wait: Option<Duration>,
+    local: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl Budget {
     }
 
     const fn new(count: u32, per: Per) -> Self {
-        Self { count, per, burst: 1, in_flight: None, jitter: 0, max_wait: None }
+        Self { count, per, burst: 1, in_flight: None, jitter: 0, max_wait: None, local: false }
     }
 
     /// How many requests may go at once to a site that has rested.
@@ -105,6 +106,18 @@ impl Budget {
     pub const fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = Some(max_wait);
         self
+    }
+
+    /// For this process alone, where the others are
+    /// [shared](crate::BudgetsBuilder::shared).
+    pub const fn local(mut self) -> Self {
+        self.local = true;
+        self
+    }
+
+    #[cfg(feature = "redis")]
+    pub(super) fn is_local(&self) -> bool {
+        self.local
     }
 
     pub(super) fn longest_wait(&self) -> Option<Duration> {

@@ -99,6 +99,15 @@ impl Rules {
 }
 
 impl Scope {
+    /// Before the name of its buckets where they are shared.
+    pub(super) fn prefix(self) -> &'static str {
+        match self {
+            Self::Host => "",
+            #[cfg(feature = "psl")]
+            Self::Domain => "domain/",
+        }
+    }
+
     /// What has the bucket that a host falls under.
     fn of(self, host: &str) -> &str {
         match self {

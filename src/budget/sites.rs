@@ -71,7 +71,7 @@ impl Sites {
         if !shard.make_room(&limit.common, now) {
             return shard.overflow(kind, limit);
         }
-        let queue = Queue::new(Arc::clone(limit));
+        let queue = Queue::new(name, Arc::clone(limit));
         if let Some(overflow) = &shard.overflow[kind as usize] {
             // It may have stood in for this one.
             queue.resume_from(overflow, now);
@@ -105,7 +105,7 @@ impl Shard {
         let make = || {
             let sites = self.cap * SHARDS;
             tracing::warn!(sites, "no room for another site's budget, newcomers share one");
-            Arc::new(Queue::new(Arc::clone(limit)))
+            Arc::new(Queue::new(OVERFLOW, Arc::clone(limit)))
         };
         Arc::clone(self.overflow[kind as usize].get_or_insert_with(make))
     }
@@ -129,6 +129,9 @@ impl Shard {
         self.queues.len() < self.cap
     }
 }
+
+/// No host is called so.
+const OVERFLOW: &str = "*";
 
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 

@@ -57,6 +57,27 @@ impl PoolKeys {
     }
 }
 
+/// The keys of one shared budget: a bucket and the passages in flight. They have one hash tag, so
+/// that they are in one slot of a cluster, and other buckets in others.
+///
+/// | key | type | content |
+/// |---|---|---|
+/// | `budget:{bucket}` | string | `written:tat:interval`, and after a pause `:until:number:level:probe` |
+/// | `budget:{bucket}:passages` | zset | passage by deadline |
+///
+/// Both expire some time after they have lost their meaning. Times are whole microseconds of the
+/// server's clock; `tat` is when the bucket is full again.
+#[derive(Debug, Clone)]
+pub(crate) struct BudgetKeys(pub(crate) [String; 2]);
+
+impl BudgetKeys {
+    /// A bucket's name is a host, or what a rule makes of one; it has no braces.
+    pub(crate) fn new(namespace: &Namespace, bucket: &str) -> Self {
+        let key = format!("{}:budget:{{{bucket}}}", namespace.0);
+        Self([key.clone(), key + ":passages"])
+    }
+}
+
 /// The keys of a pool's state, in the order in which scripts that move members take them.
 ///
 /// | key | type | content |
@@ -110,6 +131,14 @@ mod tests {
         assert_eq!(keys.orders(), "lease:{vn}:orders");
         assert_eq!(keys.key("audit"), "lease:{vn}:audit");
         assert_eq!(keys.shun(&Site::parse("[::1]").unwrap()), "lease:{vn}:shun:[::1]");
+    }
+
+    #[test]
+    fn keys_of_a_budget_share_one_hash_tag_which_is_not_the_pools() {
+        let namespace = Namespace::new("lease").unwrap();
+        let [bucket, passages] = BudgetKeys::new(&namespace, "a.test:8080").0;
+        assert_eq!(bucket, "lease:budget:{a.test:8080}");
+        assert_eq!(passages, "lease:budget:{a.test:8080}:passages");
     }
 
     #[test]

@@ -20,5 +20,6 @@ mod requests;
 mod rig;
 mod secrets;
 mod settings;
+mod shared_budgets;
 mod support;
 mod truth;

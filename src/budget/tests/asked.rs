@@ -57,7 +57,7 @@ impl Limiter for Asks {
         self.0.taken.lock().unwrap().retain(|taken| *taken != place);
     }
 
-    fn paused(&self, _: At, nth: u32) {
+    fn paused(&self, _: At, nth: u32, _: bool) {
         self.0.paused.lock().unwrap().push(nth);
     }
 }

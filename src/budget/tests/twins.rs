@@ -156,7 +156,7 @@ async fn without_the_time_of_sending_each_refusal_under_way_is_a_pause_of_its_ow
 async fn without_the_books_of_the_overflow_a_site_gets_a_second_burst() {
     let budgets = only(Budget::per_second(1).burst(3));
     let limit = &budgets.queue(&example()).limit;
-    let fresh = || Arc::new(Queue::new(Arc::clone(limit)));
+    let fresh = || Arc::new(Queue::new("example.com", Arc::clone(limit)));
     let overflow = fresh();
     let now = overflow.now();
     let passes = |queue: &Arc<Queue>| {

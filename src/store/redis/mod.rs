@@ -23,6 +23,7 @@ use super::{
 };
 use crate::error::{Error, Kind};
 use crate::id::PoolName;
+use crate::redis::handle::Handle;
 use crate::redis::words::head;
 use crate::redis::{Arguments, Call, ConnectOptions, Connection, Namespace, PoolKeys, Reply};
 use crate::secret::Secret;
@@ -114,6 +115,13 @@ impl RedisStore {
     pub fn cluster(nodes: impl IntoIterator<Item = impl Into<String>>) -> RedisStoreBuilder {
         let seeds = nodes.into_iter().map(Secret::new).collect();
         RedisStoreBuilder::new(ConnectOptions::cluster(seeds))
+    }
+
+    /// The connection with its namespace, for [`SharedLimits`](crate::SharedLimits): site budgets
+    /// in the same Redis.
+    pub fn connection(&self) -> Handle {
+        let Inner { connection, namespace, .. } = &*self.0;
+        Handle { connection: connection.clone(), namespace: namespace.clone() }
     }
 
     fn new(connection: Connection, namespace: Namespace) -> Self {
