@@ -158,7 +158,7 @@ fn poll(state: &mut State, cx: &mut Context<'_>) -> Polled {
         Poll::Ready(Some(Err(error))) => {
             let outcome = match classify::failure(&error, open.cargo.route) {
                 // A body has begun, so the endpoint was reached.
-                Outcome::ProxyUnreachable | Outcome::CredentialsRefused => Outcome::Unclear,
+                Outcome::ProxyUnreachable | Outcome::CredentialsRefused => Outcome::Unknown,
                 outcome => outcome,
             };
             Polled::Failed(Box::new(error), outcome)

@@ -41,7 +41,7 @@ pub(crate) fn may_refuse_credentials(status: StatusCode, route: Route) -> bool {
 /// What a failed send says about the endpoint.
 ///
 /// `ProxyUnreachable` and `CredentialsRefused` are certain, and the target has then seen
-/// nothing of the request; everything else is `Unclear`.
+/// nothing of the request; everything else is `Unknown`.
 pub(crate) fn failure(error: &(dyn StdError + 'static), route: Route) -> Outcome {
     let mut connecting = false;
     for link in chain(error) {
@@ -59,7 +59,7 @@ pub(crate) fn failure(error: &(dyn StdError + 'static), route: Route) -> Outcome
         }
     }
     // A forwarding proxy is the only thing that is connected to.
-    if connecting && route.forwards() { Outcome::ProxyUnreachable } else { Outcome::Unclear }
+    if connecting && route.forwards() { Outcome::ProxyUnreachable } else { Outcome::Unknown }
 }
 
 fn tunnel(error: &TunnelError) -> Outcome {
@@ -70,7 +70,7 @@ fn tunnel(error: &TunnelError) -> Outcome {
         | TunnelError::ProxyHeadersTooLong
         | TunnelError::TunnelUnexpectedEof => Outcome::ProxyUnreachable,
         // A refused CONNECT can be the proxy's doing or the target's.
-        TunnelError::TunnelUnsuccessful | TunnelError::MissingHost => Outcome::Unclear,
+        TunnelError::TunnelUnsuccessful | TunnelError::MissingHost => Outcome::Unknown,
     }
 }
 
@@ -83,7 +83,7 @@ fn socks(error: &SocksError) -> Outcome {
         SocksError::V5(error) if format!("{error:?}").starts_with("Auth(") => {
             Outcome::CredentialsRefused
         }
-        _ => Outcome::Unclear,
+        _ => Outcome::Unknown,
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_refused_tunnel_says_nothing_certain() {
-        assert_eq!(failure(&TunnelError::TunnelUnsuccessful, TUNNEL), Outcome::Unclear);
+        assert_eq!(failure(&TunnelError::TunnelUnsuccessful, TUNNEL), Outcome::Unknown);
         assert_eq!(failure(&TunnelError::ProxyAuthRequired, TUNNEL), Outcome::CredentialsRefused);
         assert_eq!(failure(&TunnelError::TunnelUnexpectedEof, TUNNEL), Outcome::ProxyUnreachable);
     }
@@ -130,6 +130,6 @@ mod tests {
     fn a_cause_inside_an_io_error_is_found() {
         let hidden = io::Error::other(TunnelError::ProxyAuthRequired);
         assert_eq!(failure(&hidden, TUNNEL), Outcome::CredentialsRefused);
-        assert_eq!(failure(&io::Error::other("x"), TUNNEL), Outcome::Unclear);
+        assert_eq!(failure(&io::Error::other("x"), TUNNEL), Outcome::Unknown);
     }
 }
