@@ -11,18 +11,20 @@ use reqwest::{Body, Response, ResponseBuilderExt};
 use tokio::time::Instant;
 
 use crate::budget::Passage;
-use crate::classify::{self, Route};
+use crate::classify::{Classifier, Failed, Route};
 use crate::error::{BoxError, Error, Kind};
 use crate::hold::Hold;
 use crate::options::LeaseInfo;
 use crate::outcome::Outcome;
 use crate::pool::{Expire, Key, Watchdog};
+use crate::progress::Phase;
 
 /// What lasts until the body has ended.
 pub(crate) struct Cargo {
     pub(crate) hold: Hold,
     pub(crate) passage: Passage,
     pub(crate) route: Route,
+    pub(crate) classifier: Arc<dyn Classifier>,
     /// The outcome if the body comes to its end.
     pub(crate) outcome: Outcome,
 }
@@ -94,7 +96,11 @@ impl Open {
         // The connection closes before the endpoint can be leased again.
         drop(body);
         drop(cargo.passage);
-        cargo.hold.finish(outcome.unwrap_or(cargo.outcome));
+        // What the head said stands, whatever became of the body, unless the lease ran out.
+        cargo.hold.finish(match (cargo.outcome, outcome) {
+            (Outcome::Success, Some(outcome)) | (_, Some(outcome @ Outcome::Expired)) => outcome,
+            (said, _) => said,
+        });
         reader
     }
 }
@@ -156,11 +162,8 @@ fn poll(state: &mut State, cx: &mut Context<'_>) -> Polled {
     match Pin::new(&mut open.body).poll_frame(cx) {
         Poll::Ready(Some(Ok(frame))) => Polled::Frame(frame, is_over(&open.body)),
         Poll::Ready(Some(Err(error))) => {
-            let outcome = match classify::failure(&error, open.cargo.route) {
-                // A body has begun, so the endpoint was reached.
-                Outcome::ProxyUnreachable | Outcome::CredentialsRefused => Outcome::Unknown,
-                outcome => outcome,
-            };
+            let Cargo { classifier, route, .. } = &open.cargo;
+            let outcome = classifier.failure(&Failed::new(&error, *route, Phase::Body));
             Polled::Failed(Box::new(error), outcome)
         }
         Poll::Ready(None) => Polled::Ended,
@@ -246,6 +249,7 @@ mod tests {
 
     use super::*;
     use crate::budget::Budgets;
+    use crate::classify::DefaultClassifier;
     use crate::endpoint::{Endpoint, Scheme};
     use crate::id::{EndpointId, PoolName};
     use crate::inventory::Inventory;
@@ -273,7 +277,8 @@ mod tests {
         let cargo = Cargo {
             hold: hold(pool).await,
             passage: passage.unwrap(),
-            route: Route { proxy: Scheme::Http, https_target: false },
+            route: Route::new(Scheme::Http, false),
+            classifier: Arc::new(DefaultClassifier::new()),
             outcome: Outcome::Success,
         };
         LeasedBody::new(Body::wrap(StreamBody::new(silence)), cargo)

@@ -94,7 +94,10 @@ impl Middleware for LeaseMiddleware {
         let options = extensions.get::<LeaseOptions>().unwrap_or(&defaults);
         self.engine.execute(request, options, Wire).await.map_err(|failure| match failure {
             Failure::Lease(error) => reqwest_middleware::Error::middleware(Carrier::new(error)),
-            Failure::Exchange(error) => error.into(),
+            Failure::Exchange(error, info) => {
+                extensions.insert(*info);
+                error.into()
+            }
         })
     }
 }

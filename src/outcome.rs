@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::id::EndpointId;
+
 /// What became of an exchange through an endpoint: facts, not yet a judgement.
 ///
 /// The judgement is a [`Verdict`](crate::Verdict). What cannot be told with certainty is
@@ -157,6 +159,31 @@ const RESTS: &str = "one strike; rests 1 s, doubling with strikes to 10 min";
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// One endpoint that was tried, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    pub(crate) endpoint: EndpointId,
+    pub(crate) outcome: Outcome,
+}
+
+impl Attempt {
+    /// The endpoint.
+    pub fn endpoint(&self) -> &EndpointId {
+        &self.endpoint
+    }
+
+    /// What was seen.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.endpoint, self.outcome)
     }
 }
 

@@ -9,8 +9,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use reqwest::{Body, Request, Response};
 use reqwest_lease::{
-    BoxError, Budget, Budgets, Endpoint, EndpointId, Error, Evidence, Inventory, Judge, Kind,
-    LeaseBuilder, LeaseInfo, LeaseLayer, LeaseMiddleware, LeaseOptions, LeaseRetryStrategy,
+    Attempt, BoxError, Budget, Budgets, Endpoint, EndpointId, Error, Evidence, Inventory, Judge,
+    Kind, LeaseBuilder, LeaseInfo, LeaseLayer, LeaseMiddleware, LeaseOptions, LeaseRetryStrategy,
     Outcome, Pool, PoolName, QuarantineCode, Sender, State, Strike, Verdict,
 };
 use reqwest_middleware::ClientWithMiddleware;
@@ -62,8 +62,8 @@ fn info(response: &Response) -> LeaseInfo {
     response.extensions().get::<LeaseInfo>().unwrap().clone()
 }
 
-fn names(ids: &[EndpointId]) -> Vec<&str> {
-    ids.iter().map(EndpointId::as_str).collect()
+fn names(attempts: &[Attempt]) -> Vec<&str> {
+    attempts.iter().map(|attempt| attempt.endpoint().as_str()).collect()
 }
 
 async fn fails(client: &ClientWithMiddleware, request: Request) -> Error {
