@@ -65,7 +65,9 @@ mod tests {
     const VIA: (&str, &str) = ("via", "1.1 squid.test (squid/5.7)");
 
     /// Answers as (status, header, over http, outcome) and what a tunnel makes of the same.
-    const TABLE: &[(u16, Option<(&str, &str)>, Outcome, Outcome)] = &[
+    type Row = (u16, Option<(&'static str, &'static str)>, Outcome, Outcome);
+
+    const TABLE: &[Row] = &[
         (200, None, Outcome::Success, Outcome::Success),
         (200, Some(SQUID), Outcome::Success, Outcome::Success),
         (304, None, Outcome::Success, Outcome::Success),

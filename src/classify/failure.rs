@@ -74,8 +74,9 @@ fn timeout(failed: &Failed<'_>, connecting: bool) -> Outcome {
 fn connecting(error: &(dyn StdError + 'static), route: Route) -> Outcome {
     let resolves_here = matches!(route.proxy, Scheme::Socks4 | Scheme::Socks5);
     // The type cannot be named, and has nothing that a name server or a proxy could put in.
-    let unresolved = |link: &dyn StdError| link.to_string() == "error resolving for socks proxy";
-    if resolves_here && links(error).any(|link| unresolved(link)) {
+    let unresolved =
+        |link: &(dyn StdError + 'static)| link.to_string() == "error resolving for socks proxy";
+    if resolves_here && links(error).any(unresolved) {
         return Outcome::TargetUnreachable;
     }
     #[cfg(feature = "rustls-no-provider")]
