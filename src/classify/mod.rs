@@ -5,6 +5,7 @@ mod failure;
 mod marks;
 
 use std::error::Error as StdError;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -142,6 +143,16 @@ pub trait Classifier: Send + Sync + 'static {
     /// The outcome of a response if its body comes to its end.
     fn answer(&self, answer: &Answer<'_>) -> Outcome {
         answer::outcome(answer)
+    }
+}
+
+impl<C: Classifier + ?Sized> Classifier for Arc<C> {
+    fn failure(&self, failed: &Failed<'_>) -> Outcome {
+        (**self).failure(failed)
+    }
+
+    fn answer(&self, answer: &Answer<'_>) -> Outcome {
+        (**self).answer(answer)
     }
 }
 

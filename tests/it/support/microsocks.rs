@@ -28,6 +28,11 @@ impl Microsocks {
         Self { program, outgoing }
     }
 
+    /// Its processes.
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
     /// Its URL in this scheme, without credentials.
     pub(crate) fn url(&self, scheme: &str) -> String {
         format!("{scheme}://{}", self.program.address())
