@@ -15,9 +15,11 @@ use std::cell::Cell;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use tower::{Layer, Service};
+use tower::util::Oneshot;
+use tower::{Layer, Service, ServiceExt as _};
 
 /// What an exchange was at when it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,31 +87,41 @@ impl<S> Layer<S> for MarkConnecting {
     type Service = Marking<S>;
 
     fn layer(&self, inner: S) -> Marking<S> {
-        Marking { inner }
+        Marking { inner: Arc::new(inner) }
     }
 }
 
 /// The connector below the layer.
-#[derive(Debug, Clone)]
+///
+/// hyper clones its connector six times a request, whether it dials or not. Only a dial needs
+/// one of its own; sharing it till then makes the layer cost half as much.
+#[derive(Debug)]
 pub(crate) struct Marking<S> {
-    inner: S,
+    inner: Arc<S>,
+}
+
+impl<S> Clone for Marking<S> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
 }
 
 impl<S, R> Service<R> for Marking<S>
 where
-    S: Service<R>,
-    S::Future: Unpin,
+    S: Service<R> + Clone,
+    Oneshot<S, R>: Unpin,
 {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = Marked<S::Future>;
+    type Future = Marked<Oneshot<S, R>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        // The dial's own clone is asked.
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let mut inner = self.inner.call(request);
+        let mut inner = S::clone(&self.inner).oneshot(request);
         // The dial's own timeout and the one of the whole connection are as long as each other.
         // Started here, before the second one is, the first strikes first, and says "dial".
         let first = Pin::new(&mut inner).poll(&mut Context::from_waker(Waker::noop()));
@@ -229,5 +241,32 @@ mod tests {
         };
         assert!(bounded(Box::pin(connector.call(()))).await.is_some_and(|it| it.is_err()));
         assert!(bounded(Box::pin(bare.call(()))).await.is_none(), "the twin");
+    }
+
+    /// A connector that has to be asked whether it is ready, as tower's limits have.
+    #[derive(Clone, Default)]
+    struct Particular {
+        asked: bool,
+    }
+
+    impl Service<()> for Particular {
+        type Response = ();
+        type Error = &'static str;
+        type Future = std::future::Ready<Result<(), &'static str>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), &'static str>> {
+            self.asked = true;
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, (): ()) -> Self::Future {
+            std::future::ready(if self.asked { Ok(()) } else { Err("not asked") })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connector_below_is_asked_before_it_is_called() {
+        assert!(Particular::default().call(()).await.is_err());
+        assert!(MarkConnecting.layer(Particular::default()).call(()).await.is_ok());
     }
 }
