@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
@@ -63,7 +63,8 @@ async fn answer(request: Request<Incoming>) -> Response<Body> {
     let body = match request.uri().path() {
         "/reset" => broken(),
         "/quiet" => StreamBody::new(futures_util::stream::pending()).boxed_unsync(),
-        "/trailers" => {
+        // RFC 9110 section 6.5: none after the answer to HEAD.
+        "/trailers" if request.method() != Method::HEAD => {
             let sum = HeaderMap::from_iter([(
                 http::HeaderName::from_static("x-sum"),
                 HeaderValue::from_static("1"),

@@ -33,6 +33,11 @@ impl Microsocks {
         &self.program
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.program.address()
+    }
+
     /// Its URL in this scheme, without credentials.
     pub(crate) fn url(&self, scheme: &str) -> String {
         format!("{scheme}://{}", self.program.address())

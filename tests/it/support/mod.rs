@@ -15,6 +15,7 @@ pub(crate) mod squid;
 pub(crate) mod tap;
 pub(crate) mod tinyproxy;
 pub(crate) mod tls;
+pub(crate) mod v6;
 pub(crate) mod web;
 
 use std::net::SocketAddr;

@@ -96,6 +96,11 @@ impl TlsFront {
         Self { listening: listening.await.unwrap() }
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.listening.address()
+    }
+
     /// Its URL.
     pub(crate) fn url(&self) -> String {
         format!("https://{}", self.listening.address())
