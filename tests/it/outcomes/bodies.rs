@@ -62,6 +62,23 @@ async fn a_stream_that_is_reset_is_a_cut_body() {
 }
 
 #[tokio::test]
+async fn who_has_read_every_byte_may_leave_the_trailers() {
+    let (origin, targets) = (H2Origin::start().await, Targets::start().await);
+    let proxy = ForwardProxy::start(Manners::default()).await.unwrap();
+    for (left, expected) in [(0, Outcome::Success), (1, Outcome::Cancelled)] {
+        let watched = Watched::endpoint(&proxy.url(), None).await;
+        let trusted = origin.authority().client_config();
+        let client = watched.client(&targets, |builder| builder.tls(trusted));
+        let mut response = client.get(origin.url("/trailers")).send().await.unwrap();
+        if left == 0 {
+            assert_eq!(response.chunk().await.unwrap().unwrap(), "hello");
+        }
+        drop(response);
+        assert_eq!(watched.outcome(), expected);
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_cannot_be_decoded_blames_nobody() {
     let origin = Origin::http(|_| {
         let mut answer = text(StatusCode::OK, "this is not gzip");
