@@ -84,7 +84,7 @@ fn with(change: impl Fn(&mut PoolConfig)) -> PoolConfig {
 /// Server time in microseconds for one acquire and one release of one lease.
 async fn pairs(redis: &Redis, config: PoolConfig, site: Option<Site>, batch: usize) -> f64 {
     let members = (0..MEMBERS).map(|nth| Member::new(id(nth))).collect();
-    for order in [Order::Init(config), Order::Add(members)] {
+    for order in [Order::Init(config.into()), Order::Add(members)] {
         redis.store.administer(AdminRequest::new(redis.pool(), order)).await.unwrap();
     }
     let pair = async || {

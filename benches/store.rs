@@ -59,7 +59,7 @@ impl Holder {
         config.policy = policy;
         let id = |nth| EndpointId::new(format!("endpoint-{nth:07}")).unwrap();
         let members = (0..size).map(|nth| Member::new(id(nth))).collect();
-        for order in [Order::Init(config), Order::Add(members)] {
+        for order in [Order::Init(config.into()), Order::Add(members)] {
             let request = AdminRequest::new(pool.clone(), order);
             store.administer(request).now_or_never().unwrap().unwrap();
         }

@@ -11,6 +11,7 @@
 --   hold left_us
 --   cancelled
 --   shared
+--   loading
 --   ttl_too_large largest_us
 --   uninitialised
 --   too_new schema
@@ -23,16 +24,16 @@ local random = integer(ARGV[3], 0, 4294967295, 'random')
 local tokens = tokens_at(6)
 local excluded, exclusions = ids_at(6 + #tokens)
 
-local schema, fence, mode, policy, largest_ttl, weighted, failover_hold, identity, hold_until =
+local schema, fence, mode, policy, largest_ttl, weighted, failover_hold, identity, till, loading =
   unpack(call('HMGET', meta, 'schema', 'fence', 'mode', 'policy', 'largest_ttl', 'weighted',
-    'failover_hold', 'identity', 'hold_until'))
+    'failover_hold', 'identity', 'hold_until', 'loading'))
 local shut = closed(schema) or mode ~= 'exclusive' and {'shared'}
-  or ttl > tonumber(largest_ttl) and {'ttl_too_large', largest_ttl}
+  or ttl > tonumber(largest_ttl) and {'ttl_too_large', largest_ttl} or loading and {'loading'}
 if shut then
   return shut
 end
 local paused = call('HGET', string.sub(meta, 1, -5) .. 'orders', '*')
-local held = failover_hold == 'on' and hold(meta, identity, hold_until, largest_ttl) or 0
+local held = failover_hold == 'on' and hold(meta, identity, till, largest_ttl) or tonumber(till)
 catch_up(policy == 'least_assigned')
 
 local grants, wants, barred = recalled(tokens, policy == 'least_assigned')
@@ -55,8 +56,7 @@ for nth, id in ipairs(picked) do
   record[left], record[right] = token, number .. ':' .. stamp .. ':' .. cooldown_us .. ':' .. id
 end
 if not next(grants) then
-  choose = choose or choice(excluded, exclusions, shun)
-  return refused(barred, #tokens, paused, held, choose.none)
+  return refused(barred, #tokens, paused, held, (choose or choice(excluded, exclusions, shun)).none)
 end
 
 local reply = told(grants, #tokens, strikes)

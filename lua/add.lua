@@ -3,7 +3,7 @@
 --
 -- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
 --   former
--- ARGV: (id weight assignments?)*
+-- ARGV: by? config_version? (id weight assignments?)*
 -- Replies:
 --   changed number
 --   uninitialised
@@ -11,16 +11,19 @@
 local meta, ready, members, uses, weights, former =
   KEYS[1], KEYS[2], KEYS[9], KEYS[10], KEYS[11], KEYS[13]
 local ids, weight, named = {}, {}, {}
-for nth = 1, integer(tostring(#ARGV / 3), 0, 1000, 'members') do
-  ids[nth], weight[nth] = name(ARGV[3 * nth - 2]), integer(ARGV[3 * nth - 1], 1, 1000, 'weight')
-  local count = ARGV[3 * nth]
+for nth = 1, integer(tostring((#ARGV - 2) / 3), 0, 1000, 'members') do
+  ids[nth], weight[nth] = name(ARGV[3 * nth]), integer(ARGV[3 * nth + 1], 1, 1000, 'weight')
+  local count = ARGV[3 * nth + 2]
   named[nth] = count ~= '' and integer(count, 0, 2199023255552, 'assignments') or nil
 end
 
 local schema, mode, policy = unpack(call('HMGET', meta, 'schema', 'mode', 'policy'))
 local shut = closed(schema)
-if shut or #ids == 0 then
-  return shut or {'changed', '0'}
+if shut then
+  return shut
+elseif #ids == 0 then
+  record('add')
+  return {'changed', '0'}
 end
 local by_share = mode == 'shared' or policy == 'least_assigned'
 local move = moves(by_share)
@@ -36,6 +39,7 @@ local roster, scores, ranks, loads = {}, {}, {}, {}
 local function two(list, left, right)
   list[#list + 1], list[#list + 2] = left, right
 end
+record('add', 3, 3)
 for nth, id in ipairs(ids) do
   local old, w, count = shares[nth], weight[nth], named[nth]
   if old then

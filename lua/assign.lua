@@ -10,6 +10,7 @@
 --   paused
 --   cancelled
 --   exclusive
+--   loading
 --   ttl_too_large largest_us
 --   uninitialised
 --   too_new schema
@@ -20,10 +21,10 @@ local random = integer(ARGV[2], 0, 4294967295, 'random')
 local tokens = tokens_at(5)
 local excluded, exclusions = ids_at(5 + #tokens)
 
-local schema, fence, mode, largest_ttl =
-  unpack(call('HMGET', meta, 'schema', 'fence', 'mode', 'largest_ttl'))
+local schema, fence, mode, largest_ttl, loading =
+  unpack(call('HMGET', meta, 'schema', 'fence', 'mode', 'largest_ttl', 'loading'))
 local shut = closed(schema) or mode ~= 'shared' and {'exclusive'}
-  or ttl > tonumber(largest_ttl) and {'ttl_too_large', largest_ttl}
+  or ttl > tonumber(largest_ttl) and {'ttl_too_large', largest_ttl} or loading and {'loading'}
 if shut then
   return shut
 end

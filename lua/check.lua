@@ -12,7 +12,8 @@ local requests, cancelled, parked = KEYS[6], KEYS[7], KEYS[8]
 local members, uses = KEYS[9], KEYS[10]
 local orders, after, limit = ARGV[1], ARGV[2], integer(ARGV[3], 1, 1000, 'limit')
 
-local schema, largest_ttl = unpack(call('HMGET', meta, 'schema', 'largest_ttl'))
+local schema, largest_ttl, loading =
+  unpack(call('HMGET', meta, 'schema', 'largest_ttl', 'loading'))
 local shut = closed(schema)
 if shut then
   return shut
@@ -31,6 +32,8 @@ local function check_lease(id, deadline)
     finding('lease_without_request', id)
   elseif tonumber(deadline) > now + largest_ttl then
     finding('deadline_too_far', id)
+  elseif loading then
+    finding('leased_while_loading', id)
   end
 end
 

@@ -3,7 +3,7 @@
 --
 -- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
 --   former
--- ARGV: order id*
+-- ARGV: by? config_version? order id*
 -- Replies:
 --   changed number
 --   unknown id
@@ -12,15 +12,16 @@
 local ready, cooling, parked = KEYS[2], KEYS[3], KEYS[8]
 local move = moves()
 local roll = roster(move)
-local order = ARGV[1]
+local order = ARGV[3]
 if order ~= 'disable' and order ~= 'drain' then
   refuse('order')
 end
-local ids = roll.named(2)
+local ids = roll.named(4)
 local bar = roll.barred(ids)
 if bar then
   return bar
 end
+record(order, 4, 1)
 local changed = 0
 for _, id in ipairs(ids) do
   local place = roll.place(id)

@@ -2,7 +2,7 @@
 --
 -- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
 --   former
--- ARGV: id*
+-- ARGV: by? config_version? id*
 -- Replies:
 --   changed number
 --   unknown id
@@ -12,11 +12,12 @@ local meta, parked = KEYS[1], KEYS[8]
 local mode, policy = unpack(call('HMGET', meta, 'mode', 'policy'))
 local move = moves(mode == 'shared' or policy == 'least_assigned')
 local roll = roster(move)
-local ids = roll.named(1)
+local ids = roll.named(3)
 local bar = roll.barred(ids)
 if bar then
   return bar
 end
+record('enable', 3, 1)
 local changed, free, since = 0, {}, {}
 for _, id in ipairs(ids) do
   local order = roll.order(id, roll.place(id))

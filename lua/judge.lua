@@ -18,7 +18,8 @@ for nth = 1, asked do
   verdicts[nth], key = verdict, verdict[5]
 end
 
-local schema, mode, last = unpack(call('HMGET', meta, 'schema', 'mode', 'fence'))
+local schema, mode, last, first =
+  unpack(call('HMGET', meta, 'schema', 'mode', 'fence', 'first_fence'))
 local shut = closed(schema)
 if shut then
   return shut
@@ -46,7 +47,7 @@ local reply = {'ended'}
 for nth = 1, asked do
   local id, fence = ARGV[6 * nth - 5], tonumber(ARGV[6 * nth - 4])
   local cooldown, strike, code, rest, site = unpack(verdicts[nth], 1, 5)
-  local granted = mode == 'shared' and fence >= 1 and fence <= tonumber(last)
+  local granted = mode == 'shared' and fence > tonumber(first or 0) and fence <= tonumber(last)
   reply[nth + 1] = 'not_owner'
   if granted and call('ZSCORE', uses, id) then
     reply[nth + 1] = 'released'

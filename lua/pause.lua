@@ -1,14 +1,17 @@
 -- Grants nothing until the pool is resumed. Holders may renew and release.
 --
 -- KEYS: meta
--- ARGV: orders
+-- ARGV: by? config_version? orders
 -- Replies:
 --   changed number
 --   uninitialised
 --   too_new schema
-local meta, orders = KEYS[1], ARGV[1]
+local meta, orders = KEYS[1], ARGV[3]
 local shut = closed(call('HGET', meta, 'schema'))
 if shut then
   return shut
 end
-return {'changed', text(call('HSETNX', orders, '*', 'pause'))}
+local paused = call('HEXISTS', orders, '*') == 1
+record('pause')
+call('HSET', orders, '*', 'pause')
+return {'changed', paused and '0' or '1'}

@@ -2,7 +2,7 @@
 --
 -- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
 --   former
--- ARGV: code id*
+-- ARGV: by? config_version? code id*
 -- Replies:
 --   changed number
 --   unknown id
@@ -11,15 +11,16 @@
 local ready, cooling, parked = KEYS[2], KEYS[3], KEYS[8]
 local move = moves()
 local roll = roster(move)
-local code = ARGV[1]
+local code = ARGV[3]
 if not code or not string.find(code, '^[a-z_]+$') then
   refuse('code')
 end
-local ids = roll.named(2)
+local ids = roll.named(4)
 local bar = roll.barred(ids)
 if bar then
   return bar
 end
+record('quarantine:' .. code, 4, 1)
 local changed = 0
 for _, id in ipairs(ids) do
   local place = roll.place(id)

@@ -2,7 +2,7 @@
 --
 -- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
 --   former
--- ARGV: id*
+-- ARGV: by? config_version? id*
 -- Replies:
 --   changed number
 --   unknown id
@@ -11,11 +11,12 @@
 local ready, cooling, parked = KEYS[2], KEYS[3], KEYS[8]
 local move = moves()
 local roll = roster(move)
-local ids = roll.named(1)
+local ids = roll.named(3)
 local bar = roll.barred(ids)
 if bar then
   return bar
 end
+record('remove', 3, 1)
 local changed = 0
 local gone = {}
 for _, id in ipairs(ids) do

@@ -1,12 +1,13 @@
--- Ends a pause, or a failover hold: then the server is taken for the one of the last grant.
+-- Ends a pause, or a hold after a failover or a loss: then the server is taken for the one of the
+-- last grant.
 --
 -- KEYS: meta
--- ARGV: orders what
+-- ARGV: by? config_version? orders what
 -- Replies:
 --   changed number
 --   uninitialised
 --   too_new schema
-local meta, orders, what = KEYS[1], ARGV[1], ARGV[2]
+local meta, orders, what = KEYS[1], ARGV[3], ARGV[4]
 if what ~= 'pause' and what ~= 'hold' then
   refuse('what')
 end
@@ -17,9 +18,13 @@ local shut = closed(schema)
 if shut then
   return shut
 elseif what == 'pause' then
+  -- Before the first write: what an error leaves written stays so.
+  call('HLEN', orders)
+  record('resume')
   return {'changed', text(call('HDEL', orders, '*'))}
 end
 local here = string.match(call('INFO', 'replication'), 'master_replid:(%x+)') or ''
-local held = here ~= identity or tonumber(hold_until) > now
+local held = failover_hold == 'on' and here ~= identity or tonumber(hold_until) > now
+record('end_hold')
 call('HSET', meta, 'identity', here, 'hold_until', 0)
-return {'changed', failover_hold == 'on' and held and '1' or '0'}
+return {'changed', held and '1' or '0'}

@@ -4,15 +4,16 @@
 -- ARGV: orders
 -- Replies:
 --   status mode policy largest_ttl_us largest_lifetime_us failover_hold fence paused hold_us
---     ready cooling leased expired disabled quarantined next_us?
+--     ready cooling leased expired disabled quarantined next_us? loading version?
 --   uninitialised
 --   too_new schema
 local meta, ready, cooling, leases, parked = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local orders = ARGV[1]
 
-local schema, mode, policy, largest_ttl, largest_lifetime, failover_hold, fence, hold_until =
+local schema, mode, policy, largest_ttl, largest_lifetime, failover_hold, fence, hold_until,
+  loading, version =
   unpack(call('HMGET', meta, 'schema', 'mode', 'policy', 'largest_ttl', 'largest_lifetime',
-    'failover_hold', 'fence', 'hold_until'))
+    'failover_hold', 'fence', 'hold_until', 'loading', 'config_version'))
 local shut = closed(schema)
 if shut then
   return shut
@@ -37,5 +38,5 @@ return {
   call('HGET', orders, '*') and '1' or '0', text(math.max(hold_until - now, 0)),
   text(call('ZCARD', ready) + cooled), text(call('ZCARD', cooling) - cooled),
   text(call('ZCARD', leases) - expired), text(expired), text(disabled), text(quarantined),
-  next and text(math.max(next - now, 0)) or '',
+  next and text(math.max(next - now, 0)) or '', loading and '1' or '0', version or '',
 }

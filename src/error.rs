@@ -26,6 +26,8 @@ pub enum Kind {
     PoolExhausted,
     /// An administrator has paused the pool.
     PoolPaused,
+    /// The pool is being loaded and not open yet.
+    PoolLoading,
     /// The pool has no state: it was never set up, or its state was lost.
     PoolUninitialised,
     /// The pool's state was written by another version of this crate, in a layout that is unknown
@@ -69,6 +71,7 @@ impl Kind {
             Self::UnsupportedRequest => "unsupported_request",
             Self::PoolExhausted => "pool_exhausted",
             Self::PoolPaused => "pool_paused",
+            Self::PoolLoading => "pool_loading",
             Self::PoolUninitialised => "pool_uninitialised",
             Self::PoolTooNew => "pool_too_new",
             Self::UnknownPool => "unknown_pool",
@@ -186,6 +189,7 @@ impl Error {
             self.kind(),
             Kind::PoolExhausted
                 | Kind::PoolPaused
+                | Kind::PoolLoading
                 | Kind::StoreUnavailable
                 | Kind::BudgetExceeded
                 | Kind::ProxyUnreachable

@@ -18,6 +18,8 @@ pub enum InvalidName {
     TooLong,
     /// A character other than `A-Z a-z 0-9 _ -`, at this byte.
     BadCharacter(usize),
+    /// The same in an [`AdminName`], which may have `. @ +` as well.
+    BadAdminCharacter(usize),
 }
 
 impl fmt::Display for InvalidName {
@@ -28,6 +30,11 @@ impl fmt::Display for InvalidName {
             Self::BadCharacter(at) => {
                 write!(f, "a name has only A-Z, a-z, 0-9, _ and -; byte {at} is none of them")
             }
+            Self::BadAdminCharacter(at) => write!(
+                f,
+                "an administrator's name has only A-Z, a-z, 0-9, _, -, ., @ and +; byte {at} is \
+                 none of them"
+            ),
         }
     }
 }
@@ -35,31 +42,45 @@ impl fmt::Display for InvalidName {
 impl std::error::Error for InvalidName {}
 
 fn check(name: &str) -> Result<CompactString, InvalidName> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    check_bytes(name, plain, InvalidName::BadCharacter)
+}
+
+fn check_admin(name: &str) -> Result<CompactString, InvalidName> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.@+".contains(&b);
+    check_bytes(name, plain, InvalidName::BadAdminCharacter)
+}
+
+fn check_bytes(
+    name: &str,
+    plain: fn(u8) -> bool,
+    refused: fn(usize) -> InvalidName,
+) -> Result<CompactString, InvalidName> {
     if name.is_empty() {
         return Err(InvalidName::Empty);
     }
     if name.len() > MAX_NAME_LENGTH {
         return Err(InvalidName::TooLong);
     }
-    match name.bytes().position(|b| !(b.is_ascii_alphanumeric() || b == b'_' || b == b'-')) {
-        Some(at) => Err(InvalidName::BadCharacter(at)),
+    match name.bytes().position(|b| !plain(b)) {
+        Some(at) => Err(refused(at)),
         None => Ok(CompactString::from(name)),
     }
 }
 
 macro_rules! name {
-    ($(#[$doc:meta])* $type:ident) => {
+    ($(#[$doc:meta])* $type:ident, $check:ident, $characters:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $type(CompactString);
 
         impl $type {
-            /// Checks a name: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
+            #[doc = concat!("Checks a name: 1 to 64 characters of `A-Z a-z 0-9 ", $characters, "`.")]
             ///
             /// # Errors
             /// [`InvalidName`] says what is wrong and at which byte.
             pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidName> {
-                check(name.as_ref()).map(Self)
+                $check(name.as_ref()).map(Self)
             }
 
             /// The name as text.
@@ -104,7 +125,7 @@ name! {
     /// assert_eq!(EndpointId::new("vn-a01").unwrap().as_str(), "vn-a01");
     /// assert!(EndpointId::new("http://user:pass@host").is_err());
     /// ```
-    EndpointId
+    EndpointId, check, "_ -"
 }
 
 name! {
@@ -115,7 +136,19 @@ name! {
     ///
     /// assert_eq!(PoolName::new("vn").unwrap().to_string(), "vn");
     /// ```
-    PoolName
+    PoolName, check, "_ -"
+}
+
+name! {
+    /// Who gives an order, as the trail of orders shows it: a person, a host, a job.
+    ///
+    /// ```
+    /// use reqwest_lease::AdminName;
+    ///
+    /// assert_eq!(AdminName::new("kim@example.net").unwrap().as_str(), "kim@example.net");
+    /// assert!(AdminName::new("redis://kim:word@host").is_err());
+    /// ```
+    AdminName, check_admin, "_ - . @ +"
 }
 
 /// A number that grows with every grant in a pool.

@@ -15,7 +15,7 @@
 //! | to know what served a response | [`LeaseInfo`] |
 //! | to know what became of an exchange | [`Outcome`], [`Classifier`] |
 //! | a verdict of your own on outcomes | [`Judge`] |
-//! | one pool for many processes | `RedisStore` (feature `redis`) |
+//! | one pool for many processes | `RedisStore` (feature `redis`), [`Pool::set_up`] |
 //! | a store of your own | [`LeaseStore`] |
 //!
 //! It is for permitted public pages. Budgets are per site and shared by all endpoints: a change
@@ -67,7 +67,7 @@ pub use builder::LeaseBuilder;
 pub use classify::{Answer, Classifier, DefaultClassifier, Failed, Route};
 pub use endpoint::{Endpoint, InvalidEndpoint, Labels, Scheme};
 pub use error::{BoxError, Error, Kind};
-pub use id::{EndpointId, Fence, InvalidName, MAX_NAME_LENGTH, PoolName};
+pub use id::{AdminName, EndpointId, Fence, InvalidName, MAX_NAME_LENGTH, PoolName};
 pub use inventory::{Concern, Inventory, InventorySource, Reloaded, Snapshot, Warning};
 pub use middleware::LeaseMiddleware;
 pub use options::{LeaseInfo, LeaseOptions};
@@ -85,11 +85,11 @@ pub use site::Site;
 #[cfg(any(test, feature = "test-util"))]
 pub use store::conformance;
 pub use store::{
-    AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, Claim,
-    Grant, LeaseStore, ListRequest, MAX_ASSIGNMENTS, MAX_BATCH, MAX_SWEEP, MAX_WEIGHT, Member,
-    MemberState, MemoryStore, Mode, Order, Policy, PoolConfig, ReapReply, ReapRequest, Release,
-    ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, StandingOrder, State, Status, Term,
-    Violation, violations,
+    AcquireReply, AcquireRequest, AdminReply, AdminRequest, AuditEntry, AuditId, AuditRequest,
+    CancelReply, CancelRequest, Claim, Grant, LeaseStore, ListRequest, MAX_ASSIGNMENTS,
+    MAX_AUDITED, MAX_BATCH, MAX_SWEEP, MAX_TRAIL, MAX_WEIGHT, Member, MemberState, MemoryStore,
+    Mode, Order, Policy, PoolConfig, ReapReply, ReapRequest, Release, ReleaseReply, ReleaseRequest,
+    RenewReply, RenewRequest, Setup, StandingOrder, State, Status, Term, Violation, violations,
 };
 #[cfg(feature = "redis")]
 pub use store::{RedisStore, RedisStoreBuilder};

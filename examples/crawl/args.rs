@@ -23,6 +23,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = "crawl", value_parser = pool_name)]
     pub(crate) pool: PoolName,
 
+    /// Keep the pool in this Redis, which other crawlers share; it is set up if need be
+    #[cfg(feature = "redis")]
+    #[arg(long, value_name = "URL", env = "LEASE_REDIS_URL", hide_env_values = true)]
+    pub(crate) redis: Option<String>,
+
     /// Most pages to fetch
     #[arg(long, value_name = "N", default_value = "1000")]
     pub(crate) max_pages: NonZeroUsize,

@@ -26,6 +26,9 @@ mod links;
 mod local;
 mod report;
 mod robots;
+#[cfg(feature = "redis")]
+#[path = "../local/shared.rs"]
+mod shared;
 mod table;
 
 #[tokio::main]
@@ -77,7 +80,7 @@ async fn crawl(
 
 async fn crawler(args: &Args, inventory: Inventory) -> Result<Crawler, BoxError> {
     let budgets = Budgets::builder().default(args.budget()).build()?;
-    let pool = Pool::builder(args.pool.clone(), inventory).build().await?;
+    let pool = pool(args, inventory).await?;
     let user_agent = args.user_agent.clone();
     let middleware = LeaseMiddleware::builder(pool.clone())
         .budgets(budgets.clone())
@@ -91,6 +94,19 @@ async fn crawler(args: &Args, inventory: Inventory) -> Result<Crawler, BoxError>
         max_pages: args.max_pages.get(),
         concurrency: args.concurrency.get(),
     })
+}
+
+/// The pool in memory, or with other crawlers in Redis.
+async fn pool(args: &Args, inventory: Inventory) -> Result<Pool, BoxError> {
+    let builder = Pool::builder(args.pool.clone(), inventory);
+    #[cfg(feature = "redis")]
+    if let Some(url) = &args.redis {
+        let store = reqwest_lease::RedisStore::connect(url.clone()).await?;
+        let pool = builder.store(store).build().await?;
+        shared::set_up(&pool).await?;
+        return Ok(pool);
+    }
+    Ok(builder.build().await?)
 }
 
 fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {

@@ -21,10 +21,13 @@ local function roster(move)
   -- Why an order on these ids is not carried out, if it is not: the pool, or the first stranger.
   function roll.barred(ids)
     local shut = closed(call('HGET', meta, 'schema'))
-    if shut or #ids == 0 then
+    if shut then
       return shut
     end
     move.check_types()
+    if #ids == 0 then
+      return nil
+    end
     for nth, share in ipairs(call('ZMSCORE', uses, unpack(ids))) do
       if not share then
         return {'unknown', ids[nth]}

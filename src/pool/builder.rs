@@ -11,7 +11,7 @@ use super::waiting::Waiting;
 use super::watchdog::Watchdog;
 use super::{Core, Pool, Settings, Shared};
 use crate::error::{Error, Kind};
-use crate::id::PoolName;
+use crate::id::{AdminName, PoolName};
 use crate::inventory::Inventory;
 use crate::random;
 use crate::store::{LeaseStore, MemoryStore, Mode, Order, Policy, PoolConfig, ReapRequest};
@@ -30,6 +30,7 @@ pub struct PoolBuilder {
     judge: Arc<dyn Judge>,
     config: PoolConfig,
     settings: Settings,
+    administrator: Option<AdminName>,
 }
 
 impl PoolBuilder {
@@ -40,6 +41,7 @@ impl PoolBuilder {
             store: None,
             judge: Arc::new(DefaultJudge::default()),
             config: PoolConfig::default(),
+            administrator: None,
             settings: Settings {
                 ttl: Duration::from_secs(60),
                 expiry_cooldown: Duration::from_secs(30),
@@ -124,6 +126,12 @@ impl PoolBuilder {
         self
     }
 
+    /// In whose name this process gives orders, as the trail of orders shows it. Default: nobody's.
+    pub fn administrator(mut self, name: AdminName) -> Self {
+        self.administrator = Some(name);
+        self
+    }
+
     /// Starts the pool.
     ///
     /// # Errors
@@ -158,6 +166,7 @@ impl PoolBuilder {
             inventory: self.inventory,
             settings: self.settings,
             embedded,
+            administrator: self.administrator,
             judge: self.judge,
             releaser,
             watchdog,
@@ -166,7 +175,7 @@ impl PoolBuilder {
             tasks,
         }));
         if embedded {
-            pool.administer(Order::Init(self.config)).await?;
+            pool.administer(Order::Init(self.config.into())).await?;
             pool.follow_inventory().await?;
         }
         Ok(pool)

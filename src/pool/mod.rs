@@ -5,6 +5,7 @@ mod held;
 mod lease;
 mod question;
 mod releaser;
+mod set_up;
 mod waiting;
 mod watchdog;
 
@@ -23,11 +24,11 @@ pub(crate) use watchdog::{Expire, Key, Watchdog};
 
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Kind};
-use crate::id::{EndpointId, PoolName};
-use crate::inventory::{Inventory, Reloaded};
+use crate::id::{AdminName, EndpointId, PoolName};
+use crate::inventory::{Inventory, Reloaded, Snapshot};
 use crate::store::{
-    AdminReply, AdminRequest, LeaseStore, ListRequest, Member, MemberState, Order, StandingOrder,
-    Status,
+    AdminReply, AdminRequest, AuditEntry, AuditId, AuditRequest, LeaseStore, ListRequest, Member,
+    MemberState, Order, StandingOrder, Status,
 };
 use crate::telemetry::{Counters, Counts};
 use crate::verdict::Judge;
@@ -59,6 +60,8 @@ struct Shared {
     settings: Settings,
     /// This process owns the pool's membership: the embedded default.
     embedded: bool,
+    /// In whose name this process gives orders.
+    administrator: Option<AdminName>,
     judge: Arc<dyn Judge>,
     releaser: Releaser,
     watchdog: Arc<Watchdog>,
@@ -151,7 +154,22 @@ impl Pool {
         }
     }
 
-    /// Carries out an administrator's order.
+    /// The newest entries of the pool's trail of orders, or those before one; it outlasts the pool.
+    /// Changes nothing, dropped or not.
+    ///
+    /// # Errors
+    /// Those of [`LeaseStore::audit`].
+    pub async fn audit(
+        &self,
+        before: Option<AuditId>,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, Error> {
+        let request = AuditRequest::new(self.0.core.name.clone(), before, limit);
+        self.0.core.store.audit(request).await
+    }
+
+    /// Carries out an administrator's order, in the name that
+    /// [`PoolBuilder::administrator`] was given.
     ///
     /// # Errors
     /// Those of [`LeaseStore::administer`].
@@ -160,12 +178,15 @@ impl Pool {
     /// A dropped future leaves it unknown whether the order was carried out; orders can be
     /// repeated.
     pub async fn administer(&self, order: Order) -> Result<AdminReply, Error> {
-        let reply = self
-            .0
-            .core
-            .store
-            .administer(AdminRequest { pool: self.0.core.name.clone(), order })
-            .await;
+        self.send(order, None).await
+    }
+
+    /// Sends an order, from an inventory of this version.
+    async fn send(&self, order: Order, version: Option<u64>) -> Result<AdminReply, Error> {
+        let request = AdminRequest::new(self.0.core.name.clone(), order)
+            .by(self.0.administrator.clone())
+            .with_config_version(version);
+        let reply = self.0.core.store.administer(request).await;
         // What was enabled, added or resumed may be what somebody waits for.
         self.0.core.waiting.something_came_free();
         reply
@@ -201,16 +222,10 @@ impl Pool {
             .map(|member| member.endpoint)
             .filter(|id| snapshot.get(id).is_none())
             .collect();
-        let members: Vec<Member> = snapshot
-            .iter()
-            .map(|endpoint| {
-                Member::new(endpoint.id().clone()).with_weight(endpoint.labels().weight)
-            })
-            .collect();
         if !gone.is_empty() {
-            self.administer(Order::Remove(gone)).await?;
+            self.send(Order::Remove(gone), snapshot.version()).await?;
         }
-        self.administer(Order::Add(members)).await?;
+        self.send(Order::Add(members(&snapshot)), snapshot.version()).await?;
         Ok(())
     }
 
@@ -220,7 +235,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`PoolExhausted`](Kind::PoolExhausted), [`PoolPaused`](Kind::PoolPaused),
-    /// [`PoolClosed`](Kind::PoolClosed) and those of [`LeaseStore::acquire`].
+    /// [`PoolLoading`](Kind::PoolLoading), [`PoolClosed`](Kind::PoolClosed) and those of [`LeaseStore::acquire`].
     ///
     /// # Cancel safety
     /// Dropping the future gives the place in the queue up; a lease that was just granted is
@@ -268,6 +283,14 @@ impl Pool {
 }
 
 const PAGE: usize = 1000;
+
+/// The endpoints of an inventory as members.
+fn members(snapshot: &Snapshot) -> Vec<Member> {
+    let member = |endpoint: &Arc<Endpoint>| {
+        Member::new(endpoint.id().clone()).with_weight(endpoint.labels().weight)
+    };
+    snapshot.iter().map(member).collect()
+}
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -140,6 +140,7 @@ impl<'a> Question<'a> {
             AcquireReply::Empty { next, restricted } => {
                 Later { after: next, restricted, ..Later::exhausted(self.pool) }
             }
+            AcquireReply::Loading => Later::loading(self.pool),
             AcquireReply::Paused => Later::paused(self.pool),
             AcquireReply::Hold(rest) => Later::exhausted(self.pool).after(rest),
             AcquireReply::Cancelled => {

@@ -172,6 +172,11 @@ impl Later {
         Self::new(Error::new(Kind::PoolPaused, format!("pool {} is paused", pool.name())))
     }
 
+    pub(super) fn loading(pool: &Pool) -> Self {
+        let message = format!("pool {} is being loaded", pool.name());
+        Self::new(Error::new(Kind::PoolLoading, message))
+    }
+
     pub(super) fn after(mut self, after: Duration) -> Self {
         self.after = Some(after);
         self

@@ -25,7 +25,8 @@ pub enum Role {
 impl Role {
     /// The command that makes `user` one of this role, as `redis-cli` and ACL files take it.
     ///
-    /// It sets no password and leaves the user's own: without one nobody can log in as `user`.
+    /// It sets no password and leaves the user's own: a new user cannot log in before it has one,
+    /// and one that needs none (`nopass`, as `default` has it) still needs none.
     pub fn set_user(self, user: &str, namespace: &str) -> String {
         let words = ["ACL", "SETUSER", user].map(str::to_owned).into_iter();
         words.chain(self.rules(namespace)).map(quoted).collect::<Vec<_>>().join(" ")
@@ -74,7 +75,7 @@ fn escaped(namespace: &str) -> String {
 
 /// A word as the server's own reader of lines takes it.
 fn quoted(word: String) -> String {
-    if !word.contains(['"', '\'', '\\']) {
+    if !word.contains(['"', '\'', '\\', ' ', '\t', '\r', '\n']) && !word.is_empty() {
         return word;
     }
     format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
@@ -92,7 +93,7 @@ const TOKENS: &[&str] = &["owners", "requests", "cancelled"];
 const ORDERS: &[&str] = &["orders"];
 const AUDIT: &[&str] = &["audit"];
 
-const CONNECT: &[&str] = &["ping", "select", "info", "time"];
+const CONNECT: &[&str] = &["asking", "ping", "select", "info", "time"];
 const RUN: &[&str] = &["evalsha", "eval"];
 const RUN_READING: &[&str] = &["evalsha_ro", "eval_ro"];
 
@@ -121,6 +122,7 @@ const READ: &[&str] = &[
 const WRITE: &[&str] = &[
     "set",
     "del",
+    "unlink",
     "pexpire",
     "pexpireat",
     "hset",

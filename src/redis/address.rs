@@ -50,6 +50,10 @@ impl Address {
             _ => return Err(invalid("its scheme is not known")),
         };
         let login = info.redis_settings();
+        if login.username().is_some_and(|name| !name.is_empty()) && login.password().is_none() {
+            // Logged in without one, it would be somebody else: the default user.
+            return Err(invalid("it names a user without a password"));
+        }
         Ok(Self {
             place,
             tls,
@@ -106,6 +110,8 @@ mod tests {
             "redis://canary:canary/canary@canary",
             "redis://canary@canary/canary",
             "redis://",
+            "redis://canary@canary",
+            "redis+unix:///canary?user=canary",
             "unix://",
         ] {
             let error = parse(url).map(|_| ()).unwrap_err();

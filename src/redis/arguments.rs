@@ -25,6 +25,11 @@ impl Arguments {
         }
     }
 
+    /// The script that they are for.
+    pub(crate) fn command(&self) -> &'static Command {
+        self.command
+    }
+
     pub(crate) fn text(self, name: &'static str, text: &str) -> Self {
         self.push(name, text.as_bytes().to_vec())
     }

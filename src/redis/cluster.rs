@@ -59,7 +59,7 @@ impl Cluster {
     ) -> Result<Value, Failure> {
         let slot = key.map(slot_of);
         let (mut redirect, mut redirects) = (None, 0);
-        let mut unreached = Vec::new();
+        let (mut unreached, mut refused) = (Vec::new(), None);
         loop {
             let (place, asking) =
                 redirect.take().unwrap_or_else(|| (self.place_of(slot, &unreached), false));
@@ -88,8 +88,13 @@ impl Cluster {
                     let again = unreached.contains(&place);
                     unreached.push(place);
                     let others = self.known().iter().any(|place| !unreached.contains(place));
-                    if *remedy != Remedy::Elsewhere || again || !others {
-                        return Err(failure);
+                    let late = Instant::now() >= deadline;
+                    if *remedy != Remedy::Elsewhere || again || !others || late {
+                        // A node that is there and cannot be used tells more than one that is gone.
+                        return Err(refused.unwrap_or(failure));
+                    }
+                    if matches!(failure.fault, Fault::Refused { .. }) {
+                        refused = Some(failure);
                     }
                 }
             }
@@ -122,6 +127,11 @@ impl Cluster {
             && map.slots.get(&slot) == Some(place)
         {
             map.slots.remove(&slot);
+        }
+        // Nodes come and go under other addresses; who names this one again begins anew.
+        let gone = map.nodes.get(place).is_some_and(|node| node.failures() >= GIVE_UP_AFTER);
+        if gone && !self.is_seed(place) {
+            map.nodes.remove(place);
         }
     }
 
@@ -163,6 +173,9 @@ impl Cluster {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Attempts to connect, some five seconds of them, before a node that is no seed is forgotten.
+const GIVE_UP_AFTER: u32 = 8;
 
 /// A slot's owner is one redirect away, two while it moves.
 const MOST_REDIRECTS: usize = 5;

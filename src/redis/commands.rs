@@ -35,8 +35,13 @@ macro_rules! commands {
 }
 
 commands! {
-    INIT "init" "" ["start"] &["meta"],
-        "mode policy largest_ttl_us largest_lifetime_us failover_hold";
+    INIT "init" "" ["start" "audit"] STATE,
+        "by? config_version? mode policy largest_ttl_us largest_lifetime_us failover_hold start loss";
+    LOAD "load" "" ["start" "audit"] &["meta", "ready", "members", "uses", "weights"],
+        "by? config_version? number? (id weight assignments?)*";
+    OPEN "open" "" ["start" "audit"] &["meta"], "by? config_version?";
+    DESTROY "destroy" "" ["start" "audit"] STATE, "by? config_version?";
+    AUDIT "audit" " flags=no-writes" ["start"] &["meta", "audit"], "before? limit";
     ACQUIRE "acquire" ""
         ["start" "moves" "sweep" "choice" "batch" "hold"] STATE,
         "ttl_us cooldown_us random prefer tokens token+ exclude*";
@@ -62,13 +67,19 @@ commands! {
         &["meta", "ready", "cooling", "leases", "owners", "requests", "cancelled", "parked",
           "members", "uses"],
         "orders after? limit";
-    ADD "add" "" ["start" "moves"] STATE, "(id weight assignments?)*";
-    REMOVE "remove" "" ["start" "moves" "roster"] STATE, "id*";
-    DISABLE "disable" "" ["start" "moves" "roster"] STATE, "order id*";
-    ENABLE "enable" "" ["start" "moves" "roster"] STATE, "id*";
-    QUARANTINE "quarantine" "" ["start" "moves" "roster"] STATE, "code id*";
-    PAUSE "pause" "" ["start"] &["meta"], "orders";
-    RESUME "resume" "" ["start"] &["meta"], "orders what";
+    ADD "add" "" ["start" "audit" "moves"] STATE,
+        "by? config_version? (id weight assignments?)*";
+    REMOVE "remove" "" ["start" "audit" "moves" "roster"] STATE,
+        "by? config_version? id*";
+    DISABLE "disable" "" ["start" "audit" "moves" "roster"] STATE,
+        "by? config_version? order id*";
+    ENABLE "enable" "" ["start" "audit" "moves" "roster"] STATE,
+        "by? config_version? id*";
+    QUARANTINE "quarantine" "" ["start" "audit" "moves" "roster"] STATE,
+        "by? config_version? code id*";
+    PAUSE "pause" "" ["start" "audit"] &["meta"], "by? config_version? orders";
+    RESUME "resume" "" ["start" "audit"] &["meta"],
+        "by? config_version? orders what";
 }
 
 impl Command {

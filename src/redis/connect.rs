@@ -8,7 +8,6 @@ use redis::{Cmd, Value};
 use tokio::time::Instant;
 
 use super::address::Address;
-use super::check::Info;
 #[cfg(feature = "redis-cluster")]
 use super::cluster::Cluster;
 use super::fault::{Failure, Fault};
@@ -43,15 +42,12 @@ enum Route {
 }
 
 impl Connection {
-    /// Connects and checks that the server can keep leases.
+    /// Connects. Here and at each reconnect it is checked that the server can keep leases.
     pub(crate) async fn connect(options: ConnectOptions) -> Result<Self, Error> {
-        let ConnectOptions { connect_timeout, call_timeout, allow_eviction, .. } = options;
+        let ConnectOptions { connect_timeout, call_timeout, .. } = options;
         let connection = Self(Arc::new(Inner { route: Route::new(options)?, call_timeout }));
         let deadline = Instant::now() + connect_timeout + call_timeout;
-        let reply = connection.send(deadline, redis::cmd("INFO")).await?;
-        let info = Info::from_reply(reply);
-        info.check(allow_eviction)?;
-        info.check_cluster(connection.0.route.is_cluster())?;
+        connection.send(deadline, redis::cmd("PING")).await?;
         Ok(connection)
     }
 
@@ -122,10 +118,6 @@ impl Route {
             #[cfg(feature = "redis-cluster")]
             Self::Cluster(cluster) => cluster.run(deadline, key, make).await,
         }
-    }
-
-    fn is_cluster(&self) -> bool {
-        !matches!(self, Self::One(_))
     }
 }
 

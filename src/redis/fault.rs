@@ -135,6 +135,10 @@ impl Failure {
             "ERR" if detail.contains("Script killed by user") => {
                 ("an operator ended the store's script", Remedy::Nothing)
             }
+            // A key of the slot that is elsewhere already, met by a script that did not declare it.
+            "ERR" if detail.contains("non local key") => {
+                ("the store is moving its keys", Remedy::Wait)
+            }
             "ERR" if detail.contains("max number of clients") => {
                 ("the store has too many clients", Remedy::Leave)
             }

@@ -87,6 +87,10 @@ impl Holder {
         let (mut by_source, mut moved, mut waits) = (false, false, 0);
         loop {
             let link = self.link(deadline).await.map_err(|fault| fault.with(Remedy::Elsewhere))?;
+            if Instant::now() >= deadline {
+                // What is sent now would run unheard.
+                return Err(Fault::unavailable(LATE).with_nothing());
+            }
             let failure = match link.send(&make(by_source), deadline).await {
                 Ok(value) => return Ok(value),
                 Err(failure) => failure,
@@ -120,7 +124,7 @@ impl Holder {
             };
             // Closing is what it waits for.
             if timeout_at(deadline, attempt.changed()).await.is_err() {
-                return Err(Fault::unavailable("the store could not be reached in time"));
+                return Err(Fault::unavailable(LATE));
             }
             waited = true;
         }
@@ -184,6 +188,12 @@ impl Holder {
         });
     }
 
+    /// Attempts to connect that led to nothing since the last good one.
+    #[cfg(feature = "redis-cluster")]
+    pub(crate) fn failures(&self) -> u32 {
+        self.state().failures
+    }
+
     fn leave(&self, link: &Arc<Link>, fault: &Fault) {
         self.state().retire(link, fault);
     }
@@ -237,7 +247,7 @@ impl Target {
         match self {
             Self::Server(address) => Link::open_primary(opener, address).await,
             #[cfg(feature = "redis-cluster")]
-            Self::Node(address) => Link::open(opener, address).await,
+            Self::Node(address) => Link::open_node(opener, address).await,
             #[cfg(feature = "redis-sentinel")]
             Self::Sentinels(sentinels) => sentinels.open_primary(opener).await,
         }
@@ -274,6 +284,7 @@ async fn wait_within(deadline: Instant, wait: Duration) -> bool {
 #[cfg(feature = "redis-sentinel")]
 const CONFIRM_EVERY: Duration = Duration::from_secs(1);
 
+const LATE: &str = "the store could not be reached in time";
 const CLOSED: &str = "the connection to the store was closed";
 
 /// Between questions to a server that is loading or busy.

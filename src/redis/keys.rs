@@ -61,7 +61,7 @@ impl PoolKeys {
 ///
 /// | key | type | content |
 /// |---|---|---|
-/// | `meta` | hash | layout, mode, policy, limits, last fence, failover hold |
+/// | `meta` | hash | layout, mode, policy, limits, first and last fence, hold, whether it is loading, config version |
 /// | `ready` | zset | id by the time since which it is available, or by share |
 /// | `cooling` | zset | id by the time from which it may be leased |
 /// | `leases` | zset | id by deadline |
@@ -76,9 +76,10 @@ impl PoolKeys {
 /// | `former` | hash | id: assignments of a member that was removed |
 ///
 /// Beside them are `orders` (hash, id: `disable`, `drain`, `remove` or `quarantine:code`; `*`:
-/// `pause`) and `shun:site` (zset, id by the end of its rest; the only key that expires). Times are
-/// whole microseconds of the server's clock, so that what comes first within a millisecond stays
-/// first.
+/// `pause`), `shun:site` (zset, id by the end of its rest; the only key that expires) and `audit`
+/// (stream, the orders with who, config version, time and ids; about the last 10,000; it outlasts
+/// the pool). Times are whole microseconds of the server's clock, so that what comes first within a
+/// millisecond stays first.
 pub(crate) const STATE: &[&str] = &[
     "meta",
     "ready",
@@ -108,6 +109,7 @@ mod tests {
         let keys = PoolKeys::new(&namespace, &PoolName::new("vn").unwrap());
         assert_eq!(keys.state()[0], "lease:{vn}:meta");
         assert_eq!(keys.orders(), "lease:{vn}:orders");
+        assert_eq!(keys.key("audit"), "lease:{vn}:audit");
         assert_eq!(keys.shun(&Site::parse("[::1]").unwrap()), "lease:{vn}:shun:[::1]");
     }
 

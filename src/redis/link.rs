@@ -72,15 +72,31 @@ impl Link {
         Ok(link)
     }
 
-    /// Connects to a server that takes writes.
+    /// Connects to a server that takes writes and can keep leases.
     pub(crate) async fn open_primary(opener: &Opener, address: &Address) -> Result<Self, Failure> {
-        let link = Self::open(opener, address).await?;
-        let reply = link.ask(redis::cmd("INFO").arg("replication")).await?;
-        if !Info::from_reply(reply).is_primary() {
+        let (link, info) = Self::open_checked(opener, address).await?;
+        info.check_cluster(false).map_err(Fault::with_nothing)?;
+        if !info.is_primary() {
             let fault = Fault::unavailable("the store is read-only: the server is a replica");
             return Err(fault.with_nothing());
         }
         Ok(link)
+    }
+
+    /// Connects to a cluster's node that can keep leases.
+    #[cfg(feature = "redis-cluster")]
+    pub(crate) async fn open_node(opener: &Opener, address: &Address) -> Result<Self, Failure> {
+        let (link, info) = Self::open_checked(opener, address).await?;
+        info.check_cluster(true).map_err(Fault::with_nothing)?;
+        Ok(link)
+    }
+
+    /// Each server is checked, for the next one need not be set up as the last one was.
+    async fn open_checked(opener: &Opener, address: &Address) -> Result<(Self, Info), Failure> {
+        let link = Self::open(opener, address).await?;
+        let info = Info::from_reply(link.ask(&redis::cmd("INFO")).await?);
+        info.check(opener.allow_eviction).map_err(Fault::with_nothing)?;
+        Ok((link, info))
     }
 
     /// Sends a command and waits for its answer, at most to `deadline`.
@@ -125,8 +141,11 @@ impl Link {
             both.cmd("ASKING").ignore().add_command(request.command.clone());
             let answers = self.connection.clone().send_packed_commands(&both, 0, 2).await;
             let answers = answers.map_err(|error| Failure::of(&error))?;
-            let answer = answers.into_iter().last().unwrap_or(Value::Nil).extract_error();
-            return answer.map_err(|error| Failure::of(&error));
+            // When ASKING is refused, the command is sent back to where it came from.
+            let answers =
+                answers.into_iter().map(Value::extract_error).collect::<Result<Vec<_>, _>>();
+            let answers = answers.map_err(|error| Failure::of(&error))?;
+            return Ok(answers.into_iter().last().unwrap_or(Value::Nil));
         }
         self.ask(&request.command).await
     }

@@ -35,9 +35,22 @@ impl Reply {
         }
     }
 
+    /// All words that are left.
+    pub(crate) fn all(&mut self) -> Result<Vec<String>, Error> {
+        (0..self.0.len()).map(|_| self.text()).collect()
+    }
+
     /// The next word as what it stands for.
     pub(crate) fn parse<T: FromStr>(&mut self) -> Result<T, Error> {
         self.text()?.parse().map_err(|_| senseless())
+    }
+
+    /// The next word as what it stands for, or nothing.
+    pub(crate) fn maybe<T: FromStr>(&mut self) -> Result<Option<T>, Error> {
+        match self.text()?.as_str() {
+            "" => Ok(None),
+            word => word.parse().map(Some).map_err(|_| senseless()),
+        }
     }
 
     pub(crate) fn flag(&mut self) -> Result<bool, Error> {
@@ -51,10 +64,7 @@ impl Reply {
 
     /// A time, or nothing.
     pub(crate) fn maybe_time(&mut self) -> Result<Option<Duration>, Error> {
-        match self.text()?.as_str() {
-            "" => Ok(None),
-            micros => micros.parse().map(Duration::from_micros).map(Some).map_err(|_| senseless()),
-        }
+        Ok(self.maybe()?.map(Duration::from_micros))
     }
 }
 

@@ -1,9 +1,11 @@
 //! Finding the primary through Sentinel.
 
 use std::future::ready;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, timeout_at};
 
 use super::address::{Address, Place};
 use super::fault::{Failure, Fault};
@@ -34,34 +36,49 @@ impl Sentinels {
         self.primary.tls || self.addresses.iter().any(|address| address.tls)
     }
 
-    /// Connects to the first server that a Sentinel names and that takes writes.
+    /// Connects to the server that most Sentinels name, else to another one that is named.
     ///
-    /// All Sentinels are asked at once and every server named is tried, so one of them that hangs
-    /// or lags behind costs no time.
+    /// All Sentinels are asked at once. What more than half of them name is taken at once; one
+    /// that lags behind may still name a primary that was replaced, which takes writes that will
+    /// be lost. A server is tried only after those with more votes have failed.
     pub(crate) async fn open_primary(&self, opener: &Opener) -> Result<Link, Failure> {
-        let mut asked: FuturesUnordered<_> =
-            self.addresses.iter().map(|sentinel| self.ask(opener, sentinel)).collect();
-        let mut tried = Vec::new();
-        let mut opening = FuturesUnordered::new();
         let mut last = Fault::unavailable("no Sentinel can be reached").with_nothing();
-        loop {
-            tokio::select! {
-                Some(answer) = asked.next() => match answer {
-                    Ok(named) if tried.contains(&named) => {}
-                    Ok(named) => {
-                        let address = self.primary.moved_to(named.clone());
-                        tried.push(named);
-                        opening.push(async move { Link::open_primary(opener, &address).await });
-                    }
-                    Err(failure) => last = failure,
-                },
-                Some(opened) = opening.next() => match opened {
-                    Ok(link) => return Ok(link),
-                    Err(failure) => last = failure,
-                },
-                else => return Err(last),
+        for place in self.named(opener, &mut last).await {
+            match Link::open_primary(opener, &self.primary.moved_to(place)).await {
+                Ok(link) => return Ok(link),
+                Err(failure) => last = failure,
             }
         }
+        Err(last)
+    }
+
+    /// The servers that are named, those with more votes first; those with equal votes in the
+    /// order of their answers.
+    async fn named(&self, opener: &Opener, last: &mut Failure) -> Vec<Place> {
+        let mut asked: FuturesUnordered<_> =
+            self.addresses.iter().map(|sentinel| self.ask(opener, sentinel)).collect();
+        let mut votes: Vec<(Place, usize)> = Vec::new();
+        let mut until = None;
+        while let Some(answer) = in_time(until, asked.next()).await {
+            let place = match answer {
+                Ok(place) => place,
+                Err(failure) => {
+                    *last = failure;
+                    continue;
+                }
+            };
+            until.get_or_insert_with(|| Instant::now() + GRACE);
+            let nth = votes.iter().position(|(named, _)| *named == place).unwrap_or(votes.len());
+            if nth == votes.len() {
+                votes.push((place, 0));
+            }
+            votes[nth].1 += 1;
+            if votes[nth].1 > self.addresses.len() / 2 {
+                break;
+            }
+        }
+        votes.sort_by_key(|(_, votes)| std::cmp::Reverse(*votes));
+        votes.into_iter().map(|(place, _)| place).collect()
     }
 
     /// Whether more than half of the Sentinels name another server as the primary.
@@ -85,3 +102,14 @@ impl Sentinels {
         place.ok_or_else(|| Fault::unavailable("no Sentinel knows the primary").with_nothing())
     }
 }
+
+/// The next answer, if there is one by then.
+async fn in_time<T>(until: Option<Instant>, next: impl Future<Output = Option<T>>) -> Option<T> {
+    match until {
+        Some(until) => timeout_at(until, next).await.ok().flatten(),
+        None => next.await,
+    }
+}
+
+/// How long the other Sentinels are waited for once one has answered.
+const GRACE: Duration = Duration::from_millis(250);

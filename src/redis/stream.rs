@@ -21,6 +21,8 @@ pub(crate) type Opened = (MultiplexedConnection, BoxFuture<'static, ()>);
 
 /// Opens the sockets of addresses.
 pub(crate) struct Opener {
+    /// Take a server that may evict the pool's keys.
+    pub(crate) allow_eviction: bool,
     #[cfg(feature = "redis-tls")]
     tls: Option<Arc<rustls::ClientConfig>>,
 }
@@ -34,8 +36,9 @@ impl Opener {
             (true, None) => Some(Arc::new(crate::tls::system_roots()?)),
         };
         #[cfg(not(feature = "redis-tls"))]
-        let _ = (options, needs_tls);
+        let _ = needs_tls;
         Ok(Self {
+            allow_eviction: options.allow_eviction,
             #[cfg(feature = "redis-tls")]
             tls,
         })

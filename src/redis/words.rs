@@ -20,6 +20,8 @@ pub(crate) mod head {
         /// The pool is of the other mode than the script is for.
         SHARED = "shared";
         EXCLUSIVE = "exclusive";
+        /// The pool is not open yet.
+        LOADING = "loading";
         RENEWED = "renewed";
         NOT_OWNER = "not_owner";
         ENDED = "ended";
@@ -33,6 +35,13 @@ pub(crate) mod head {
         /// An order names an endpoint that is no member.
         UNKNOWN = "unknown";
         EXISTS = "exists";
+        /// A pool that is not set up has keys.
+        LEFTOVERS = "leftovers";
+        /// What is for loading pools came to one that is open.
+        OPEN = "open";
+        /// A pool to be erased is open and not paused.
+        IN_USE = "in_use";
+        ENTRIES = "entries";
         TTL_TOO_LARGE = "ttl_too_large";
         UNINITIALISED = "uninitialised";
         TOO_NEW = "too_new";

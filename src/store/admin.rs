@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::Setup;
 pub use crate::endpoint::MAX_WEIGHT;
-use crate::id::{EndpointId, Fence, PoolName};
+use crate::id::{AdminName, EndpointId, Fence, PoolName};
 use crate::verdict::QuarantineCode;
 
 /// Whether a pool reserves the endpoints it grants.
@@ -69,9 +70,13 @@ impl Default for PoolConfig {
 pub struct Status {
     /// Mode, policy and limits.
     pub config: PoolConfig,
+    /// The inventory's version of the last order that named one.
+    pub config_version: Option<u64>,
+    /// Whether the pool is not open yet.
+    pub loading: bool,
     /// Whether an administrator has paused the pool.
     pub paused: bool,
-    /// Time to the end of a failover hold that is on.
+    /// Time to the end of a hold that is on, after a failover or a loss.
     pub hold: Option<Duration>,
     /// Endpoints that can be granted now: ready, and cooling ones whose time has come.
     pub ready: usize,
@@ -97,6 +102,8 @@ impl Status {
     pub fn empty(config: PoolConfig) -> Self {
         Self {
             config,
+            config_version: None,
+            loading: false,
             paused: false,
             hold: None,
             ready: 0,
@@ -200,12 +207,28 @@ pub struct AdminRequest {
     pub pool: PoolName,
     /// What to do.
     pub order: Order,
+    /// Who wants it, for the trail of orders.
+    pub by: Option<AdminName>,
+    /// The version of the inventory that the order comes from, for the trail and the status.
+    pub config_version: Option<u64>,
 }
 
 impl AdminRequest {
-    /// Orders something for a pool.
+    /// Orders something for a pool, in nobody's name and from no inventory.
     pub const fn new(pool: PoolName, order: Order) -> Self {
-        Self { pool, order }
+        Self { pool, order, by: None, config_version: None }
+    }
+
+    /// In somebody's name.
+    pub fn by(mut self, by: impl Into<Option<AdminName>>) -> Self {
+        self.by = by.into();
+        self
+    }
+
+    /// From an inventory of this version.
+    pub fn with_config_version(mut self, version: impl Into<Option<u64>>) -> Self {
+        self.config_version = version.into();
+        self
     }
 }
 
@@ -213,8 +236,16 @@ impl AdminRequest {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Order {
-    /// Sets up a pool. Refused when it exists.
-    Init(PoolConfig),
+    /// Sets up a pool: `PoolConfig::default().into()`, or a [`Setup`] for one that is to be loaded
+    /// or stands in the place of one that was lost. Refused when it exists, and when anything is
+    /// left of one that has lost its configuration: `DestroyPool` clears that.
+    Init(Setup),
+    /// Adds members to a pool that is not open yet, and updates weight and count of those that are
+    /// there, so that it can be repeated. It costs less than `Add`: a member without a count starts
+    /// at zero. Refused once the pool is open.
+    Load(Vec<Member>),
+    /// Opens a pool that has been loaded.
+    Open,
     /// Adds members, and updates the weight of those that are there.
     Add(Vec<Member>),
     /// Takes members out; leased ones when their lease ends. Their assignment counts are kept
@@ -232,8 +263,15 @@ pub enum Order {
     Pause,
     /// Ends a pause.
     Resume,
-    /// Ends a failover hold at once, on an administrator's word that no lease of before is in use.
+    /// Ends a hold after a failover or a loss at once, on an administrator's word that no lease of
+    /// before is in use.
     EndHold,
+    /// Erases the pool with all that is known of its endpoints, or what is left of one that has lost
+    /// its configuration. Its trail of orders stays. Refused while the pool is open and not paused.
+    ///
+    /// Workers may go on using what they have leased: if the pool is set up again it should be
+    /// [after a loss](Setup::after_loss). In Redis, what rests for a site goes by itself in time.
+    DestroyPool,
 }
 
 /// A member to add.

@@ -93,6 +93,31 @@ pub(crate) fn exists(pool: &PoolName) -> Error {
     invalid(format!("pool {pool} has been set up before"))
 }
 
+/// What is left of a pool that has lost its configuration, by the names of its parts.
+#[cfg(feature = "redis")]
+pub(crate) fn leftovers(pool: &PoolName, parts: &[String]) -> Error {
+    invalid(format!(
+        "pool {pool} is not set up and has state ({}): restore it, or erase it with DestroyPool and \
+         set the pool up after a loss",
+        parts.join(", ")
+    ))
+}
+
+pub(crate) fn open(pool: &PoolName) -> Error {
+    invalid(format!("pool {pool} is open: what it lacks can be added, not loaded"))
+}
+
+pub(crate) fn begun_otherwise(pool: &PoolName) -> Error {
+    invalid(format!(
+        "pool {pool} is being loaded with other settings: go on with those, or erase it with \
+         DestroyPool"
+    ))
+}
+
+pub(crate) fn in_use(pool: &PoolName) -> Error {
+    invalid(format!("pool {pool} is in use: only a paused pool can be destroyed"))
+}
+
 pub(crate) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::new(Kind::InvalidCall, message)
 }

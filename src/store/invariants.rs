@@ -63,6 +63,9 @@ fn contradiction(member: &MemberState, status: &Status) -> Option<Violation> {
         (State::Leased(_) | State::Expired, _) if status.config.mode == Mode::Shared => {
             "is leased in a shared pool".to_owned()
         }
+        (State::Leased(_) | State::Expired, _) if status.loading => {
+            "is leased while the pool is being loaded".to_owned()
+        }
         (State::Disabled, None) => "is disabled by nobody".to_owned(),
         (
             State::Disabled | State::Quarantined(_),

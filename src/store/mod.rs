@@ -1,6 +1,7 @@
 //! Where leases are kept: the trait that stores implement.
 
 mod admin;
+mod audit;
 pub(crate) mod check;
 #[cfg(any(test, feature = "test-util"))]
 pub mod conformance;
@@ -9,15 +10,18 @@ mod memory;
 #[cfg(feature = "redis")]
 mod redis;
 mod request;
+mod setup;
 
 use async_trait::async_trait;
 
 pub use admin::*;
+pub use audit::*;
 pub use invariants::{Violation, violations};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
 pub use redis::{RedisStore, RedisStoreBuilder};
 pub use request::*;
+pub use setup::*;
 
 use crate::error::Error;
 use crate::id::PoolName;
@@ -81,7 +85,14 @@ pub trait LeaseStore: Send + Sync + 'static {
     /// As [`acquire`](Self::acquire).
     async fn list(&self, request: ListRequest) -> Result<Vec<MemberState>, Error>;
 
-    /// Carries out an administrator's order.
+    /// The trail of orders, newest first, a page at a time. It outlasts the pool. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    async fn audit(&self, request: AuditRequest) -> Result<Vec<AuditEntry>, Error>;
+
+    /// Carries out an administrator's order, and records it in the trail, all or nothing. An order
+    /// that changes nothing is recorded too; one that is refused is not.
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire); [`InvalidCall`](crate::Kind::InvalidCall) when the order

@@ -67,9 +67,11 @@ pub enum AcquireReply {
         /// Endpoints are ready, but all of them are excluded or shunned for this request.
         restricted: bool,
     },
+    /// The pool is being loaded and not open yet.
+    Loading,
     /// An administrator has paused the pool.
     Paused,
-    /// Nothing is granted after a failover until this time has passed.
+    /// Nothing is granted after a failover or a loss until this time has passed.
     Hold(Duration),
     /// All tokens had been cancelled.
     Cancelled,

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use http::StatusCode;
+use reqwest_lease::{LeaseStore, PoolName, RedisStore};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt as _;
@@ -15,6 +17,7 @@ use tokio::process::Command;
 use crate::local::site::PAGES;
 use crate::support::cargo;
 use crate::support::origin::{Origin, text};
+use crate::support::redis::Server;
 use crate::support::tinyproxy::Tinyproxy;
 use crate::support::{direct_connections, eventually};
 
@@ -234,4 +237,45 @@ async fn retry_stack_gets_another_endpoint() {
     let output = run("retry_stack", &[]).await;
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(stdout(&output), "200 OK through b-steady\n");
+}
+
+#[tokio::test]
+async fn two_crawls_share_a_pool_in_redis() {
+    let server = Server::start(&[]);
+    let url = server.url();
+    let arguments = ["--redis", &url, "--pool", "shared"];
+    for output in join_all([run("crawl", &arguments), run("crawl", &arguments)]).await {
+        let (out, err) = (stdout(&output), stderr(&output));
+        assert!(output.status.success(), "{out}\n{err}");
+        assert!(out.ends_with("requests reached the site, 0 of them direct\n"), "{out}");
+        assert!(row(&output, "open").contains(&"ready".to_owned()), "{out}");
+    }
+    let store = RedisStore::connect(url).await.unwrap();
+    let pool = PoolName::new("shared").unwrap();
+    assert_eq!(store.check(&pool).await.unwrap(), []);
+    let status = store.status(&pool).await.unwrap();
+    assert_eq!((status.members(), status.leased), (3, 0));
+    // Both crawls were granted leases by the one pool.
+    assert!(status.fence.0 > PAGES as u64 * 2, "{status:?}");
+}
+
+#[tokio::test]
+async fn a_redis_that_is_not_there_is_told_without_its_password() {
+    let output = run("crawl", &["--redis", "redis://user:canary@127.0.0.1:9"]).await;
+    assert!(!output.status.success());
+    let (out, err) = (stdout(&output), stderr(&output));
+    assert!(err.contains("the store cannot be reached"), "{err}");
+    assert!(!(out + &err).contains("canary"));
+}
+
+#[tokio::test]
+async fn a_pool_of_four_workers_heals_when_one_is_killed() {
+    let output = run("workers", &[]).await;
+    let (out, err) = (stdout(&output), stderr(&output));
+    assert!(output.status.success(), "{out}\n{err}");
+    assert!(out.contains("worker 2 killed while it held "), "{out}");
+    assert!(out.contains("\n84 of 84 pages fetched\n"), "{out}");
+    let last = out.lines().rfind(|line| line.starts_with("  after ")).unwrap();
+    assert_eq!(last.matches(" ready").count(), 2, "{out}");
+    assert!(out.ends_with("the pool's state is sound\n"), "{out}");
 }

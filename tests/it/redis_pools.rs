@@ -6,8 +6,7 @@ use futures_util::future::join_all;
 use http::StatusCode;
 use reqwest_lease::conformance::Fixture;
 use reqwest_lease::{
-    Error, Kind, LeaseInfo, LeaseMiddleware, LeaseStore, Member, Order, Pool, PoolConfig,
-    RedisStore,
+    Error, Kind, LeaseInfo, LeaseMiddleware, LeaseStore, Pool, PoolConfig, RedisStore,
 };
 
 use crate::local::proxy::{ForwardProxy, Manners};
@@ -24,10 +23,7 @@ async fn pool(redis: &Redis, proxies: &[&ForwardProxy]) -> Pool {
 }
 
 async fn set_up(redis: &Redis, pool: &Pool, proxies: &[&ForwardProxy]) {
-    pool.administer(Order::Init(PoolConfig::default())).await.unwrap();
-    let members = inventory(proxies).snapshot();
-    let members = members.iter().map(|endpoint| Member::new(endpoint.id().clone())).collect();
-    pool.administer(Order::Add(members)).await.unwrap();
+    pool.set_up(PoolConfig::default()).await.unwrap();
     assert_eq!(redis.store.status(&redis.pool()).await.unwrap().ready, proxies.len());
 }
 

@@ -201,7 +201,7 @@ async fn no_time_is_too_long_for_verdicts_slow_sites_and_stores() {
 
     let (store, name) = (MemoryStore::new(), PoolName::new("odd").unwrap());
     let members = vec![Member::new(EndpointId::new("a").unwrap())];
-    for order in [Order::Init(PoolConfig::default()), Order::Add(members)] {
+    for order in [Order::Init(PoolConfig::default().into()), Order::Add(members)] {
         let request = reqwest_lease::AdminRequest::new(name.clone(), order);
         store.administer(request).await.unwrap();
     }

@@ -4,6 +4,7 @@ mod closing;
 mod held;
 mod renewal;
 mod roster;
+mod setting_up;
 mod unsure;
 mod waiting;
 mod wakes;
@@ -59,7 +60,7 @@ fn members(ids: &[&str]) -> Order {
 /// A pool of these endpoints over a wire, and the wire.
 async fn pool_of(ids: &[&str], choose: impl FnOnce(PoolBuilder) -> PoolBuilder) -> (Pool, Wire) {
     let wire = Wire::new();
-    wire.order(Order::Init(PoolConfig::default())).await;
+    wire.order(Order::Init(PoolConfig::default().into())).await;
     wire.order(members(ids)).await;
     let builder = Pool::builder(name(), inventory(ids)).store(wire.clone()).ttl(TTL);
     (choose(builder).build().await.unwrap(), wire)

@@ -100,9 +100,9 @@ async fn reloads_at_once_end_with_the_members_of_the_inventory() {
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_is_unknown_here_is_left_to_those_who_know_it() {
     let store = MemoryStore::new();
-    let set_up = [Order::Init(PoolConfig::default()), members(&["a", "b", "c"])];
+    let set_up = [Order::Init(PoolConfig::default().into()), members(&["a", "b", "c"])];
     for order in set_up {
-        let request = crate::store::AdminRequest { pool: name(), order };
+        let request = crate::store::AdminRequest::new(name(), order);
         store.administer(request).await.unwrap();
     }
     let build = |ids: &'static [&str]| Pool::builder(name(), inventory(ids)).store(store.clone());

@@ -13,9 +13,9 @@ use super::name;
 use crate::error::Error;
 use crate::secret::Token;
 use crate::store::{
-    AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, LeaseStore,
-    ListRequest, MemberState, MemoryStore, Order, ReapReply, ReapRequest, ReleaseReply,
-    ReleaseRequest, RenewReply, RenewRequest, Status,
+    AcquireReply, AcquireRequest, AdminReply, AdminRequest, AuditEntry, AuditRequest, CancelReply,
+    CancelRequest, LeaseStore, ListRequest, MemberState, MemoryStore, Order, ReapReply,
+    ReapRequest, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +24,7 @@ pub(super) enum Call {
     Renew,
     Release,
     Cancel,
+    Administer,
 }
 
 /// What becomes of a call.
@@ -94,7 +95,7 @@ impl Wire {
 
     /// An administrator's order, past the wire.
     pub(super) async fn order(&self, order: Order) {
-        self.memory.administer(AdminRequest { pool: name(), order }).await.unwrap();
+        self.memory.administer(AdminRequest::new(name(), order)).await.unwrap();
     }
 
     async fn call<T: Send + 'static>(
@@ -179,7 +180,13 @@ impl LeaseStore for Wire {
         self.memory.list(request).await
     }
 
+    async fn audit(&self, request: AuditRequest) -> Result<Vec<AuditEntry>, Error> {
+        self.memory.audit(request).await
+    }
+
     async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error> {
-        self.memory.administer(request).await
+        let memory = self.memory.clone();
+        let run = async move { memory.administer(request).await };
+        self.call(Call::Administer, None, 1, run, AdminReply::default).await
     }
 }

@@ -17,7 +17,7 @@ async fn is_denied(connection: &Connection, command: &str) {
 }
 
 /// Writes as a lease does.
-static LEASE: Script =
+pub(super) static LEASE: Script =
     Script::new("lease", "#!lua\nreturn redis.call('HINCRBY', KEYS[1], 'fence', 1)\n");
 
 const MAINTENANCE: [&str; 7] = [
@@ -109,6 +109,12 @@ async fn an_observer_runs_what_writes_nothing_and_sees_no_tokens() {
     ]) {
         is_denied(&observer, command).await;
     }
+}
+
+#[test]
+fn a_users_name_is_one_word() {
+    let line = Role::Worker.set_user("a +@all", "lease");
+    assert!(line.starts_with(r#"ACL SETUSER "a +@all" on "#), "{line}");
 }
 
 #[tokio::test]

@@ -37,3 +37,29 @@ async fn a_unix_socket_is_as_good() {
     let size = connection.command(words("DBSIZE")).await.unwrap();
     assert_eq!((size, server.runs()), (redis::Value::Int(1), 0));
 }
+
+#[tokio::test]
+async fn a_server_is_checked_again_at_each_reconnect() {
+    let server = Server::start(&[]);
+    let connection = connect(&server.url()).await;
+    assert_eq!(count(&connection).await, Ok(1));
+    let _: () = server.ask("CONFIG SET maxmemory-policy allkeys-lru");
+    assert_eq!(count(&connection).await, Ok(2), "the connection stands");
+    let _: i64 = server.ask("CLIENT KILL TYPE normal");
+    server.wait_for("the connection is closed", |_| !connection.holder().is_open()).await;
+    let fault = count(&connection).await.unwrap_err();
+    assert!(matches!(fault, Fault::Refused { .. }), "{fault:?}");
+    let _: () = server.ask("CONFIG SET maxmemory-policy noeviction");
+    until_it_counts(&connection, Duration::from_secs(3)).await;
+}
+
+#[tokio::test]
+async fn a_call_without_time_left_is_not_sent() {
+    let server = Server::start(&[]);
+    let mut options = ConnectOptions::new(Secret::new(server.url()));
+    options.call_timeout = Duration::ZERO;
+    let connection = Connection::connect(options).await.unwrap();
+    let fault = count(&connection).await.unwrap_err();
+    assert!(matches!(fault, Fault::Unavailable { may_have_run: false, .. }), "{fault:?}");
+    assert_eq!(server.runs(), 0);
+}

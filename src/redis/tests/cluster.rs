@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::server::{Server, free_port};
 use super::*;
 use crate::error::Kind;
+use crate::redis::acl::Role;
 
 /// Three primaries with a third of the slots each, and maybe a replica of the first.
 struct Nodes {
@@ -117,6 +118,61 @@ async fn a_slot_that_moves_is_followed_and_each_call_runs_once() {
     // Now MOVED.
     assert_eq!(lease(&connection, pool).await, Ok(3));
     assert_eq!(runs(to, pool), 3);
+}
+
+/// Moves the first pool's slot half-way: what is there stays, what is new goes to the other.
+fn begin_to_move(nodes: &Nodes) -> [String; 2] {
+    let [from, to, _] = &nodes.primaries[..] else { panic!() };
+    let slot = POOLS[0].1;
+    let ids: [String; 2] = [from.ask("CLUSTER MYID"), to.ask("CLUSTER MYID")];
+    let _: () = to.ask(&format!("CLUSTER SETSLOT {slot} IMPORTING {}", ids[0]));
+    let _: () = from.ask(&format!("CLUSTER SETSLOT {slot} MIGRATING {}", ids[1]));
+    ids
+}
+
+#[tokio::test]
+async fn a_worker_by_its_role_follows_a_slot_that_moves() {
+    let nodes = Nodes::start(false).await;
+    for node in &nodes.primaries {
+        let _: () = node.ask(&Role::Worker.set_user("someone", "lease"));
+        let _: () = node.ask("ACL SETUSER someone >word");
+    }
+    let url = format!("redis://someone:word@127.0.0.1:{}", nodes.primaries[1].port());
+    let options = ConnectOptions::cluster(vec![Secret::new(url)]);
+    let connection = Connection::connect(options).await.unwrap();
+    begin_to_move(&nodes);
+    let keys = [format!("lease:{{{}}}:meta", POOLS[0].0)];
+    let call = Call { script: &super::acl::LEASE, keys: &keys, args: &[] };
+    assert_eq!(connection.call(call).await, Ok(redis::Value::Int(1)));
+    let there: i64 = nodes.primaries[1].ask("DBSIZE");
+    assert_eq!(there, 1);
+}
+
+#[tokio::test]
+async fn a_script_that_meets_a_key_elsewhere_is_a_matter_of_waiting() {
+    let nodes = Nodes::start(false).await;
+    let connection = nodes.connect().await;
+    let (pool, slot) = POOLS[0];
+    assert_eq!(lease(&connection, pool).await, Ok(1));
+    let ids = begin_to_move(&nodes);
+    let reads = Script::new(
+        "reads",
+        "#!lua\nredis.call('HGET', 'lease:{b}:orders', '*')\n\
+         return redis.call('INCR', KEYS[1])\n",
+    );
+    let keys = [format!("lease:{{{pool}}}:meta")];
+    let call = || connection.call(Call { script: &reads, keys: &keys, args: &[] });
+    let fault = call().await.unwrap_err();
+    let moving =
+        Fault::Unavailable { message: "the store is moving its keys", may_have_run: false };
+    assert_eq!(fault, moving);
+    let [from, to, _] = &nodes.primaries[..] else { panic!() };
+    let key = &keys[0];
+    let _: () = from.ask(&format!("MIGRATE 127.0.0.1 {} {key} 0 1000", to.port()));
+    for server in [to, from] {
+        let _: () = server.ask(&format!("CLUSTER SETSLOT {slot} NODE {}", ids[1]));
+    }
+    assert_eq!(call().await, Ok(redis::Value::Int(2)));
 }
 
 #[tokio::test]

@@ -124,3 +124,35 @@ async fn a_name_that_no_sentinel_knows_is_told() {
 fn at(server: &Server) -> Place {
     Place::Tcp { host: "127.0.0.1".into(), port: server.port() }
 }
+
+/// One Sentinel that still names the old primary, before two that name the new one.
+fn lagging() -> (Server, Server, Vec<Server>) {
+    let (old, new) = (Server::start(&[]), Server::start(&[]));
+    let sentinels = [&old, &new, &new].map(Server::sentinel).into();
+    (old, new, sentinels)
+}
+
+#[tokio::test]
+async fn one_sentinel_that_lags_behind_leads_nobody_to_the_old_primary() {
+    let (old, _new, sentinels) = lagging();
+    let urls = || sentinels.iter().map(|server| Secret::new(server.url())).collect();
+    for _ in 0..20 {
+        let options = ConnectOptions::sentinel(urls(), "pool", Secret::new("redis://whoever"));
+        assert_eq!(
+            count(&Connection::connect(options).await.unwrap()).await.ok().map(|_| ()),
+            Some(())
+        );
+    }
+    assert_eq!(old.runs(), 0);
+}
+
+#[tokio::test]
+async fn one_sentinel_is_believed_when_no_other_answers() {
+    let (old, _new, mut sentinels) = lagging();
+    let urls = sentinels.iter().map(|server| Secret::new(server.url())).collect();
+    sentinels[1].kill();
+    sentinels[2].signal("STOP");
+    let options = ConnectOptions::sentinel(urls, "pool", Secret::new("redis://whoever"));
+    count(&Connection::connect(options).await.unwrap()).await.unwrap();
+    assert_eq!(old.runs(), 1);
+}

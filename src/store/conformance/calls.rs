@@ -32,8 +32,8 @@ pub async fn an_unknown_pool_is_not_an_empty_one(fixture: &dyn Fixture) {
         kind(store.reap(ReapRequest { pool: named() }).await),
         kind(store.status(&pool).await),
         kind(store.list(list).await),
-        kind(store.administer(AdminRequest { pool: named(), order }).await),
-        kind(store.administer(AdminRequest { pool: named(), order: Order::Pause }).await),
+        kind(store.administer(AdminRequest::new(named(), order)).await),
+        kind(store.administer(AdminRequest::new(named(), Order::Pause)).await),
     ] {
         assert_eq!(kind, Some(Kind::PoolUninitialised));
     }
@@ -43,7 +43,7 @@ pub async fn an_unknown_pool_is_not_an_empty_one(fixture: &dyn Fixture) {
 pub async fn a_pool_is_set_up_once(fixture: &dyn Fixture) {
     let scene = Scene::new(fixture, 2).await;
     scene.grant().await;
-    scene.refuses(Order::Init(PoolConfig::default()), "set up before").await;
+    scene.refuses(Order::Init(PoolConfig::default().into()), "set up before").await;
     assert_eq!(scene.status().await.leased, 1);
 }
 
@@ -55,7 +55,7 @@ pub async fn a_pool_needs_limits_that_fit(fixture: &dyn Fixture) {
     let short =
         PoolConfig { largest_ttl: MINUTE * 2, largest_lifetime: MINUTE, ..PoolConfig::default() };
     for (config, message) in [(none, "above zero"), (short, "lifetime")] {
-        let order = Order::Init(config);
+        let order = Order::Init(config.into());
         refused(other.administer(order).await, message);
         let again = other.administer(Order::Pause).await.unwrap_err();
         assert_eq!(again.kind(), Kind::PoolUninitialised);
@@ -165,7 +165,7 @@ impl Fresh<'_> {
     async fn administer(&self, order: Order) -> Result<AdminReply, Error> {
         let name = format!("{}-fresh", self.0.pool());
         let pool = PoolName::new(name).unwrap();
-        self.0.store().administer(AdminRequest { pool, order }).await
+        self.0.store().administer(AdminRequest::new(pool, order)).await
     }
 }
 

@@ -36,9 +36,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod acquire;
+mod audit;
 mod calls;
 mod cancel;
 mod expiry;
+mod loading;
+mod loss;
 mod orders;
 mod policies;
 mod release;
@@ -56,9 +59,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use acquire::*;
+pub use audit::*;
 pub use calls::*;
 pub use cancel::*;
 pub use expiry::*;
+pub use loading::*;
+pub use loss::*;
 pub use orders::*;
 pub use policies::*;
 pub use release::*;
@@ -202,6 +208,30 @@ macro_rules! for_each_property {
             a_bad_member_keeps_out_the_whole_order
             an_unknown_endpoint_keeps_back_the_whole_order
             a_refusal_does_not_repeat_a_token
+            a_loading_pool_grants_nothing
+            an_opened_pool_grants_what_was_loaded
+            a_load_can_be_run_again
+            an_open_pool_is_not_loaded
+            orders_hold_while_a_pool_is_loaded
+            a_bad_member_keeps_out_the_whole_load
+            a_pool_after_a_loss_waits_for_the_leases_of_before
+            a_lost_pool_is_loaded_while_it_holds
+            an_administrator_ends_a_hold_after_a_loss
+            fences_after_a_loss_are_above_those_of_before
+            strikes_are_counted_after_a_loss
+            a_grant_of_before_a_loss_harms_nobody
+            a_shared_pool_after_a_loss_grants_at_once
+            a_destroyed_pool_is_gone
+            a_pool_in_use_is_not_destroyed
+            every_order_is_recorded
+            an_order_may_be_nobodys
+            an_order_that_changes_nothing_is_recorded
+            a_refused_order_is_not_recorded
+            work_is_not_recorded
+            a_trail_comes_in_pages_newest_first
+            a_long_order_names_some_of_its_endpoints
+            a_trail_outlasts_its_pool
+            a_status_has_the_last_config_version
         }
     };
 }

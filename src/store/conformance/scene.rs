@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::Fixture;
 use crate::error::{Error, Kind};
-use crate::id::EndpointId;
+use crate::id::{EndpointId, PoolName};
 use crate::secret::Token;
 use crate::site::Site;
 use crate::store::{
     AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, Grant,
     LeaseStore, ListRequest, Member, MemberState, Mode, Order, Policy, PoolConfig, ReapReply,
-    ReapRequest, Release, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status,
+    ReapRequest, Release, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Setup, Status,
     violations,
 };
 use crate::verdict::Verdict;
@@ -47,13 +47,31 @@ impl<'a> Scene<'a> {
 
     pub(super) async fn with(
         fixture: &'a dyn Fixture,
-        config: PoolConfig,
+        setup: impl Into<Setup>,
         members: Vec<Member>,
     ) -> Self {
         let scene = Self { fixture };
-        scene.order(Order::Init(config)).await;
+        scene.order(Order::Init(setup.into())).await;
         scene.add(members).await;
         scene
+    }
+
+    /// A pool without members.
+    pub(super) async fn bare(fixture: &'a dyn Fixture, setup: Setup) -> Self {
+        let scene = Self { fixture };
+        scene.order(Order::Init(setup)).await;
+        scene
+    }
+
+    /// Erases the pool, so that the property can set up another one.
+    pub(super) async fn destroy(&self) {
+        self.order(Order::Pause).await;
+        self.order(Order::DestroyPool).await;
+    }
+
+    /// The pool's name.
+    pub(super) fn pool(&self) -> PoolName {
+        self.fixture.pool()
     }
 
     pub(super) fn store(&self) -> &dyn LeaseStore {
@@ -135,7 +153,7 @@ impl<'a> Scene<'a> {
     }
 
     pub(super) async fn try_order(&self, order: Order) -> Result<AdminReply, Error> {
-        self.store().administer(AdminRequest { pool: self.fixture.pool(), order }).await
+        self.store().administer(AdminRequest::new(self.fixture.pool(), order)).await
     }
 
     /// The order is refused as a bad call, with a message that has this in it.
@@ -167,6 +185,14 @@ impl<'a> Scene<'a> {
         let found = violations(self.store(), &self.fixture.pool()).await.expect("a look");
         assert!(found.is_empty(), "{found:?}");
     }
+}
+
+/// Both modes with all policies.
+pub(super) fn kinds() -> impl Iterator<Item = PoolConfig> {
+    let policies = [Policy::Earliest, Policy::LeastAssigned, Policy::Random];
+    let of =
+        move |mode| policies.map(|policy| PoolConfig { mode, policy, ..PoolConfig::default() });
+    [Mode::Exclusive, Mode::Shared].into_iter().flat_map(of)
 }
 
 pub(super) fn numbered(members: usize) -> Vec<Member> {

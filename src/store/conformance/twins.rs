@@ -9,13 +9,14 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::error::{Error, Kind};
-use crate::id::PoolName;
+use crate::id::{AdminName, PoolName};
 use crate::secret::Token;
 use crate::store::conformance::{self, Fixture};
 use crate::store::{
-    AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, Claim,
-    LeaseStore, ListRequest, MAX_BATCH, Member, MemberState, MemoryStore, Order, Policy, ReapReply,
-    ReapRequest, Release, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status,
+    AcquireReply, AcquireRequest, AdminReply, AdminRequest, AuditEntry, AuditRequest, CancelReply,
+    CancelRequest, Claim, LeaseStore, ListRequest, MAX_BATCH, Member, MemberState, MemoryStore,
+    Order, Policy, ReapReply, ReapRequest, Release, ReleaseReply, ReleaseRequest, RenewReply,
+    RenewRequest, Status,
 };
 use crate::verdict::Strike;
 
@@ -53,6 +54,25 @@ enum Flaw {
     RemovalIgnored,
     EarliestShuffled,
     LeastAssignedByTime,
+    LoadingIgnored,
+    LoadStartsAtZero,
+    LateLoadAdds,
+    BadLoadCut,
+    HoldIgnored,
+    LossIgnored,
+    OldGrantsCount,
+    LossStrikesLost,
+    DestroyIgnored,
+    DestroyAtAnyTime,
+    OrderUnrecorded,
+    NobodyIsSomebody,
+    NoChangeUnrecorded,
+    RefusalRecorded,
+    WorkRecorded,
+    OldestFirst,
+    LongOrderUncounted,
+    TrailEndsWithPool,
+    VersionForgotten,
 }
 
 macro_rules! noticed {
@@ -109,15 +129,51 @@ noticed! {
     an_ignored_removal_is_noticed: RemovalIgnored breaks a_leased_member_goes_when_its_lease_ends;
     a_shuffled_queue_is_noticed: EarliestShuffled breaks the_earliest_is_first_in_first_out;
     a_queue_for_shares_is_noticed: LeastAssignedByTime breaks every_assignment_counts;
+    a_grant_from_a_loading_pool_is_noticed: LoadingIgnored breaks a_loading_pool_grants_nothing;
+    a_load_without_weights_is_noticed:
+        WeightsIgnored breaks an_opened_pool_grants_what_was_loaded;
+    a_load_that_begins_anew_is_noticed: LoadStartsAtZero breaks a_load_can_be_run_again;
+    a_late_load_is_noticed: LateLoadAdds breaks an_open_pool_is_not_loaded;
+    an_order_ignored_while_loading_is_noticed:
+        DisableIgnored breaks orders_hold_while_a_pool_is_loaded;
+    a_load_of_the_good_alone_is_noticed: BadLoadCut breaks a_bad_member_keeps_out_the_whole_load;
+    an_ignored_hold_is_noticed:
+        HoldIgnored breaks a_pool_after_a_loss_waits_for_the_leases_of_before;
+    a_hold_that_ends_with_the_load_is_noticed:
+        HoldIgnored breaks a_lost_pool_is_loaded_while_it_holds;
+    a_hold_without_end_is_noticed: LossIgnored breaks an_administrator_ends_a_hold_after_a_loss;
+    fences_that_begin_again_are_noticed:
+        LossIgnored breaks fences_after_a_loss_are_above_those_of_before;
+    strikes_lost_at_large_fences_are_noticed:
+        LossStrikesLost breaks strikes_are_counted_after_a_loss;
+    a_grant_of_before_that_counts_is_noticed:
+        OldGrantsCount breaks a_grant_of_before_a_loss_harms_nobody;
+    a_pool_that_is_not_destroyed_is_noticed: DestroyIgnored breaks a_destroyed_pool_is_gone;
+    a_pool_destroyed_in_use_is_noticed: DestroyAtAnyTime breaks a_pool_in_use_is_not_destroyed;
+    an_order_without_a_record_is_noticed: OrderUnrecorded breaks every_order_is_recorded;
+    a_made_up_name_is_noticed: NobodyIsSomebody breaks an_order_may_be_nobodys;
+    an_unchanging_order_without_a_record_is_noticed:
+        NoChangeUnrecorded breaks an_order_that_changes_nothing_is_recorded;
+    a_recorded_refusal_is_noticed: RefusalRecorded breaks a_refused_order_is_not_recorded;
+    recorded_work_is_noticed: WorkRecorded breaks work_is_not_recorded;
+    a_trail_turned_round_is_noticed: OldestFirst breaks a_trail_comes_in_pages_newest_first;
+    a_miscounted_long_order_is_noticed:
+        LongOrderUncounted breaks a_long_order_names_some_of_its_endpoints;
+    a_trail_that_ends_with_its_pool_is_noticed:
+        TrailEndsWithPool breaks a_trail_outlasts_its_pool;
+    a_forgotten_version_is_noticed: VersionForgotten breaks a_status_has_the_last_config_version;
 }
 
 #[test]
 fn every_property_is_in_the_list() {
     let sources = [
         include_str!("acquire.rs"),
+        include_str!("audit.rs"),
         include_str!("calls.rs"),
         include_str!("cancel.rs"),
         include_str!("expiry.rs"),
+        include_str!("loading.rs"),
+        include_str!("loss.rs"),
         include_str!("orders.rs"),
         include_str!("policies.rs"),
         include_str!("release.rs"),
@@ -156,7 +212,7 @@ impl Twin {
     }
 
     async fn order(&self, pool: &PoolName, order: Order) {
-        self.inner.administer(AdminRequest { pool: pool.clone(), order }).await.unwrap();
+        self.inner.administer(AdminRequest::new(pool.clone(), order)).await.unwrap();
     }
 
     fn spoil_acquire(&self, request: &mut AcquireRequest) {
@@ -180,6 +236,11 @@ impl Twin {
             (Flaw::CooldownIgnored, _) => verdict.cooldown = Duration::ZERO,
             (Flaw::QuarantineIgnored, _) => verdict.quarantine = None,
             (Flaw::StrikesIgnored, _) => verdict.strike = Strike::Keep,
+            (Flaw::LossStrikesLost, Claim::Assignment { fence, .. })
+                if fence.0 > u64::from(u32::MAX) =>
+            {
+                verdict.strike = Strike::Keep;
+            }
             (Flaw::SuccessAlwaysResets, Claim::Assignment { fence, .. })
                 if verdict.strike == Strike::Reset =>
             {
@@ -204,12 +265,19 @@ impl Twin {
 
     fn spoil_order(&self, order: &mut Order) {
         match (self.flaw, order) {
-            (Flaw::LifetimeUnlimited, Order::Init(config)) => {
-                config.largest_lifetime = Duration::MAX;
+            (Flaw::LifetimeUnlimited, Order::Init(setup)) => {
+                setup.config.largest_lifetime = Duration::MAX;
             }
-            (Flaw::EarliestShuffled, Order::Init(config)) => config.policy = Policy::Random,
-            (Flaw::LeastAssignedByTime, Order::Init(config)) => config.policy = Policy::Earliest,
-            (Flaw::WeightsIgnored, Order::Add(members)) => {
+            (Flaw::EarliestShuffled, Order::Init(setup)) => setup.config.policy = Policy::Random,
+            (Flaw::LeastAssignedByTime, Order::Init(setup)) => {
+                setup.config.policy = Policy::Earliest;
+            }
+            (Flaw::LossIgnored, Order::Init(setup)) => setup.after_loss = false,
+            (Flaw::LoadStartsAtZero, Order::Load(members)) => {
+                members.iter_mut().for_each(|member| member.assignments = Some(0));
+            }
+            (Flaw::BadLoadCut, Order::Load(members)) => members.truncate(1),
+            (Flaw::WeightsIgnored, Order::Add(members) | Order::Load(members)) => {
                 members.iter_mut().for_each(|member| member.weight = 1);
             }
             (Flaw::CountsForgotten, Order::Add(members)) => {
@@ -239,6 +307,9 @@ impl Fixture for Twin {
 impl LeaseStore for Twin {
     async fn acquire(&self, mut request: AcquireRequest) -> Result<AcquireReply, Error> {
         self.spoil_acquire(&mut request);
+        if self.has(Flaw::WorkRecorded) {
+            self.order(&request.pool, Order::Disable(Vec::new())).await;
+        }
         let reply = self.inner.acquire(request.clone()).await;
         if let Ok(AcquireReply::Granted(grants)) = &reply {
             *self.last.lock().unwrap() = grants[0].term.map(|term| term.token);
@@ -246,6 +317,14 @@ impl LeaseStore for Twin {
         match reply {
             Ok(AcquireReply::Paused) if self.has(Flaw::PauseIgnored) => {
                 self.order(&request.pool, Order::Resume).await;
+                self.inner.acquire(request).await
+            }
+            Ok(AcquireReply::Loading) if self.has(Flaw::LoadingIgnored) => {
+                self.order(&request.pool, Order::Open).await;
+                self.inner.acquire(request).await
+            }
+            Ok(AcquireReply::Hold(_)) if self.has(Flaw::HoldIgnored) => {
+                self.order(&request.pool, Order::EndHold).await;
                 self.inner.acquire(request).await
             }
             Err(error)
@@ -280,6 +359,9 @@ impl LeaseStore for Twin {
             {
                 request.releases[0].claim = Claim::Lease(token);
                 self.inner.release(request).await
+            }
+            (Ok(all), _) if self.has(Flaw::OldGrantsCount) => {
+                Ok(vec![ReleaseReply::Released; all.len()])
             }
             _ => replies,
         }
@@ -324,11 +406,54 @@ impl LeaseStore for Twin {
         Ok(page)
     }
 
+    async fn audit(&self, request: AuditRequest) -> Result<Vec<AuditEntry>, Error> {
+        if self.has(Flaw::TrailEndsWithPool) {
+            self.inner.status(&request.pool).await?;
+        }
+        let mut page = self.inner.audit(request).await?;
+        for entry in &mut page {
+            match self.flaw {
+                Flaw::NobodyIsSomebody => entry.by = AdminName::new("somebody").ok(),
+                Flaw::LongOrderUncounted => entry.number = entry.endpoints.len(),
+                _ => {}
+            }
+        }
+        match self.flaw {
+            Flaw::OldestFirst => page.reverse(),
+            Flaw::OrderUnrecorded => page.retain(|entry| entry.order != "open"),
+            Flaw::NoChangeUnrecorded => page.retain(|entry| entry.order != "resume"),
+            _ => {}
+        }
+        Ok(page)
+    }
+
     async fn administer(&self, mut request: AdminRequest) -> Result<AdminReply, Error> {
         self.spoil_order(&mut request.order);
-        if matches!(request.order, Order::Remove(_)) && self.has(Flaw::RemovalIgnored) {
+        let ignored = match request.order {
+            Order::Remove(_) => self.has(Flaw::RemovalIgnored),
+            Order::DestroyPool => self.has(Flaw::DestroyIgnored),
+            _ => false,
+        };
+        if ignored {
             return Ok(AdminReply::new(1));
         }
-        self.inner.administer(request).await
+        if self.has(Flaw::VersionForgotten) {
+            request.config_version = None;
+        }
+        let (pool, order) = (request.pool.clone(), request.order.clone());
+        match (self.inner.administer(request).await, order) {
+            (Err(_), Order::Load(members)) if self.has(Flaw::LateLoadAdds) => {
+                self.inner.administer(AdminRequest::new(pool, Order::Add(members))).await
+            }
+            (Err(_), Order::DestroyPool) if self.has(Flaw::DestroyAtAnyTime) => {
+                self.order(&pool, Order::Pause).await;
+                self.inner.administer(AdminRequest::new(pool, Order::DestroyPool)).await
+            }
+            (Err(error), _) if self.has(Flaw::RefusalRecorded) => {
+                self.order(&pool, Order::Disable(Vec::new())).await;
+                Err(error)
+            }
+            (reply, _) => reply,
+        }
     }
 }

@@ -17,11 +17,14 @@ impl Pool {
     /// Grants up to one endpoint a token.
     pub(super) fn acquire(&mut self, request: &AcquireRequest) -> Result<AcquireReply, Error> {
         check::acquire(request, &self.config)?;
+        if self.loading {
+            return Ok(AcquireReply::Loading);
+        }
         let now = self.now();
         self.sweep(now);
         let wish = self.wish(request);
         let mut grants = Vec::with_capacity(request.tokens.len());
-        let (mut cancelled, mut dry) = (0, self.paused);
+        let (mut cancelled, mut dry) = (0, self.paused || self.hold_until > now);
         for token in &request.tokens {
             if self.tombstones.bars(token, now) {
                 cancelled += 1;
@@ -38,6 +41,7 @@ impl Pool {
             false => AcquireReply::Granted(grants),
             true if cancelled == request.tokens.len() => AcquireReply::Cancelled,
             true if self.paused => AcquireReply::Paused,
+            true if self.hold_until > now => AcquireReply::Hold(self.hold_until.from(now)),
             true => self.empty(&wish, now),
         })
     }

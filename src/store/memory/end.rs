@@ -95,7 +95,8 @@ impl Pool {
     }
 
     fn assigned(&self, endpoint: &EndpointId, fence: Fence) -> Option<u32> {
-        let granted = self.config.mode == Mode::Shared && (1..=self.fence).contains(&fence.0);
+        let granted = self.config.mode == Mode::Shared
+            && (self.first_fence + 1..=self.fence).contains(&fence.0);
         self.members.find(endpoint).filter(|_| granted)
     }
 

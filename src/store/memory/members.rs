@@ -20,7 +20,7 @@ pub(super) struct Members {
 impl Members {
     /// Adds members that are not there; says whether labels of older ones changed.
     pub(super) fn insert(&mut self, slots: Vec<Slot>) -> bool {
-        let few = slots.len() <= FEW;
+        let few = slots.len() <= FEW.max(self.by_id.len() / 8);
         let mut room = few;
         for slot in slots {
             let index = self.store(slot);
@@ -116,7 +116,8 @@ const FIRST: u64 = 1 << 62;
 /// Room between labels, for members that come later.
 const GAP: u64 = 1 << 31;
 
-/// Up to this many new members are labelled one by one; for more all are labelled anew.
+/// Up to this many new members, or one for eight that are there, are labelled one by one; for more
+/// all are labelled anew.
 const FEW: usize = 16;
 
 #[cfg(test)]

@@ -11,19 +11,20 @@ mod report;
 mod shuns;
 mod slot;
 mod tombstones;
+mod trail;
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use async_trait::async_trait;
 
 use self::pool::Pool;
+use self::trail::Trail;
 use super::{
-    AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, LeaseStore,
-    ListRequest, MAX_SWEEP, MemberState, Order, PoolConfig, ReapReply, ReapRequest, ReleaseReply,
-    ReleaseRequest, RenewReply, RenewRequest, Status, check,
+    AcquireReply, AcquireRequest, AdminReply, AdminRequest, AuditEntry, AuditRequest, CancelReply,
+    CancelRequest, LeaseStore, ListRequest, MAX_SWEEP, MemberState, Order, ReapReply, ReapRequest,
+    ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status, check,
 };
 use crate::error::Error;
 use crate::id::PoolName;
@@ -49,7 +50,7 @@ use crate::id::PoolName;
 /// let store = MemoryStore::new();
 /// let pool = PoolName::new("vn")?;
 /// let members = vec![Member::new(EndpointId::new("vn-a01")?)];
-/// for order in [Order::Init(PoolConfig::default()), Order::Add(members)] {
+/// for order in [Order::Init(PoolConfig::default().into()), Order::Add(members)] {
 ///     store.administer(AdminRequest::new(pool.clone(), order)).await?;
 /// }
 ///
@@ -62,7 +63,14 @@ use crate::id::PoolName;
 /// ```
 #[derive(Clone, Default)]
 pub struct MemoryStore {
-    pools: Arc<RwLock<HashMap<PoolName, Mutex<Pool>>>>,
+    pools: Arc<RwLock<HashMap<PoolName, Mutex<Kept>>>>,
+}
+
+/// A pool, and the trail of its orders, which outlasts it.
+#[derive(Default)]
+struct Kept {
+    pool: Option<Pool>,
+    trail: Trail,
 }
 
 impl MemoryStore {
@@ -76,20 +84,57 @@ impl MemoryStore {
         name: &PoolName,
         call: impl FnOnce(&mut Pool) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
-        let pool = pools.get(name).ok_or_else(|| check::uninitialised(name))?;
-        call(&mut pool.lock().unwrap_or_else(PoisonError::into_inner))
+        self.with_kept(name, |kept| match &mut kept.pool {
+            Some(pool) => call(pool),
+            None => Err(check::uninitialised(name)),
+        })
     }
 
-    fn init(&self, name: PoolName, config: PoolConfig) -> Result<AdminReply, Error> {
-        check::config(&config)?;
-        match self.pools.write().unwrap_or_else(PoisonError::into_inner).entry(name) {
-            Entry::Occupied(entry) => Err(check::exists(entry.key())),
-            Entry::Vacant(entry) => {
-                entry.insert(Mutex::new(Pool::new(config)));
-                Ok(AdminReply::new(1))
+    fn with_kept<T>(
+        &self,
+        name: &PoolName,
+        call: impl FnOnce(&mut Kept) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
+        let kept = pools.get(name).ok_or_else(|| check::uninitialised(name))?;
+        call(&mut kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes room for a pool that an order may set up.
+    fn know(&self, name: &PoolName) {
+        let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
+        pools.entry(name.clone()).or_default();
+    }
+}
+
+impl Kept {
+    /// Carries an order out and records it, if it is not refused.
+    fn administer(&mut self, request: &AdminRequest) -> Result<AdminReply, Error> {
+        let AdminRequest { pool: name, order, by, config_version } = request;
+        let mut entry = AuditEntry::new(self.trail.next(), order);
+        entry.by.clone_from(by);
+        entry.config_version = *config_version;
+        let changed = match (order, &mut self.pool) {
+            (Order::Init(_), Some(_)) => return Err(check::exists(name)),
+            (Order::Init(setup), none) => {
+                *none = Some(Pool::new(setup));
+                1
             }
+            (_, None) => return Err(check::uninitialised(name)),
+            (Order::DestroyPool, Some(pool)) if pool.is_in_use() => {
+                return Err(check::in_use(name));
+            }
+            (Order::DestroyPool, pool) => {
+                *pool = None;
+                1
+            }
+            (order, Some(pool)) => pool.carry_out(name, order)?,
+        };
+        if let (Some(pool), Some(_)) = (&mut self.pool, config_version) {
+            pool.config_version = *config_version;
         }
+        self.trail.record(entry);
+        Ok(AdminReply::new(changed))
     }
 }
 
@@ -129,11 +174,19 @@ impl LeaseStore for MemoryStore {
         self.with(&request.pool, |pool| Ok(pool.list(&request)))
     }
 
+    async fn audit(&self, request: AuditRequest) -> Result<Vec<AuditEntry>, Error> {
+        self.with_kept(&request.pool, |kept| match (&kept.pool, kept.trail.is_empty()) {
+            (None, true) => Err(check::uninitialised(&request.pool)),
+            _ => Ok(kept.trail.page(request.before, request.limit)),
+        })
+    }
+
     async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error> {
-        match request.order {
-            Order::Init(config) => self.init(request.pool, config),
-            order => self.with(&request.pool, |pool| pool.carry_out(&request.pool, order)),
+        if let Order::Init(setup) = &request.order {
+            check::config(&setup.config)?;
+            self.know(&request.pool);
         }
+        self.with_kept(&request.pool, |kept| kept.administer(&request))
     }
 
     fn answers_at_once(&self) -> bool {

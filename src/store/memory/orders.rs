@@ -5,35 +5,45 @@ use super::pool::Pool;
 use super::slot::{Place, Slot};
 use crate::error::Error;
 use crate::id::{EndpointId, PoolName};
-use crate::store::{AdminReply, Member, Order, StandingOrder, check};
+use crate::store::{Member, Order, StandingOrder, check};
 use crate::verdict::QuarantineCode;
 
 impl Pool {
     /// Checks an order and carries it out.
-    pub(super) fn carry_out(&mut self, pool: &PoolName, order: Order) -> Result<AdminReply, Error> {
+    pub(super) fn carry_out(&mut self, pool: &PoolName, order: &Order) -> Result<usize, Error> {
         let now = self.now();
-        let changed = match order {
-            Order::Add(members) => {
-                check::members(&members)?;
-                self.add(&members, now)
+        Ok(match order {
+            Order::Load(_) if !self.loading => return Err(check::open(pool)),
+            Order::Load(members) => {
+                check::members(members)?;
+                self.join(members, now, |_, member| {
+                    Slot::new(member, member.assignments.unwrap_or(0))
+                })
             }
-            Order::Remove(ids) => self.each(pool, &ids, Self::remove)?,
+            Order::Open => usize::from(std::mem::replace(&mut self.loading, false)),
+            Order::Add(members) => {
+                check::members(members)?;
+                let lowest = self.lowest();
+                self.join(members, now, |pool, member| pool.newcomer(member, lowest))
+            }
+            Order::Remove(ids) => self.each(pool, ids, Self::remove)?,
             Order::Disable(ids) => {
-                self.each(pool, &ids, |pool, index| pool.bar(index, StandingOrder::Disable))?
+                self.each(pool, ids, |pool, index| pool.bar(index, StandingOrder::Disable))?
             }
             Order::Drain(ids) => {
-                self.each(pool, &ids, |pool, index| pool.bar(index, StandingOrder::Drain))?
+                self.each(pool, ids, |pool, index| pool.bar(index, StandingOrder::Drain))?
             }
-            Order::Enable(ids) => self.each(pool, &ids, |pool, index| pool.enable(index, now))?,
+            Order::Enable(ids) => self.each(pool, ids, |pool, index| pool.enable(index, now))?,
             Order::Quarantine(ids, code) => {
-                self.each(pool, &ids, |pool, index| pool.quarantine(index, code))?
+                self.each(pool, ids, |pool, index| pool.quarantine(index, *code))?
             }
             Order::Pause => usize::from(!std::mem::replace(&mut self.paused, true)),
             Order::Resume => usize::from(std::mem::replace(&mut self.paused, false)),
-            Order::EndHold => 0,
+            Order::EndHold => usize::from(std::mem::replace(&mut self.hold_until, Moment(0)) > now),
+            // Not of a pool that is there: the store sees to them.
             Order::Init(_) => return Err(check::exists(pool)),
-        };
-        Ok(AdminReply::new(changed))
+            Order::DestroyPool => return Err(check::in_use(pool)),
+        })
     }
 
     /// Carries an order out on each member, after a look that all of them are there.
@@ -51,12 +61,17 @@ impl Pool {
         Ok(ids.iter().map(changed).filter(|changed| *changed).count())
     }
 
-    fn add(&mut self, members: &[Member], now: Moment) -> usize {
-        let lowest = self.lowest();
+    /// Updates the members that are there, and adds the others with the slots made for them.
+    fn join(
+        &mut self,
+        members: &[Member],
+        now: Moment,
+        slot: impl Fn(&mut Self, &Member) -> Slot,
+    ) -> usize {
         let (old, new): (Vec<_>, Vec<_>) =
             members.iter().partition(|member| self.members.find(&member.endpoint).is_some());
         let updated = old.into_iter().filter(|member| self.update(member)).count();
-        let slots = new.iter().map(|member| self.newcomer(member, lowest)).collect();
+        let slots = new.iter().map(|member| slot(self, member)).collect();
         self.disabled += new.len();
         if self.members.insert(slots) {
             self.rank_anew();

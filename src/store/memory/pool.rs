@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::num::NonZeroUsize;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use lru::LruCache;
 use tokio::time::Instant;
@@ -17,14 +17,18 @@ use super::slot::{Place, Rank};
 use super::tombstones::Tombstones;
 use crate::id::EndpointId;
 use crate::secret::Token;
-use crate::store::{Mode, Policy, PoolConfig, ReapReply, StandingOrder};
+use crate::store::{Mode, Policy, PoolConfig, ReapReply, Setup, StandingOrder};
 use crate::verdict::QuarantineCode;
 
 /// A pool.
 #[derive(Debug)]
 pub(super) struct Pool {
     pub(super) config: PoolConfig,
+    pub(super) config_version: Option<u64>,
+    pub(super) loading: bool,
     pub(super) paused: bool,
+    /// Nothing is granted before.
+    pub(super) hold_until: Moment,
     pub(super) members: Members,
     pub(super) ready: Ready,
     /// By the moment from which they may be granted.
@@ -38,7 +42,10 @@ pub(super) struct Pool {
     pub(super) former: LruCache<EndpointId, u64>,
     pub(super) disabled: usize,
     pub(super) quarantined: usize,
+    /// The fence of the last grant.
     pub(super) fence: u64,
+    /// Fences up to here are of before a loss.
+    pub(super) first_fence: u64,
     sequence: u64,
     epoch: Instant,
 }
@@ -71,11 +78,19 @@ fn former() -> LruCache<EndpointId, u64> {
 }
 
 impl Pool {
-    pub(super) fn new(config: PoolConfig) -> Self {
+    pub(super) fn new(setup: &Setup) -> Self {
+        let Setup { config, loading, after_loss } = setup;
+        let first_fence = if *after_loss { time_as_fence() } else { 0 };
+        // A shared pool reserves nothing, so that nothing is to be waited for.
+        let holds = *after_loss && config.mode == Mode::Exclusive;
+        let hold = if holds { config.largest_ttl } else { Duration::ZERO };
         Self {
-            ready: Ready::new(&config),
-            config,
+            ready: Ready::new(config),
+            config: config.clone(),
+            config_version: None,
+            loading: *loading,
             paused: false,
+            hold_until: Moment(0).after(hold),
             members: Members::default(),
             cooling: BTreeSet::new(),
             deadlines: BTreeSet::new(),
@@ -85,10 +100,16 @@ impl Pool {
             former: former(),
             disabled: 0,
             quarantined: 0,
-            fence: 0,
+            fence: first_fence,
+            first_fence,
             sequence: 0,
             epoch: Instant::now(),
         }
+    }
+
+    /// Whether workers may be using it.
+    pub(super) fn is_in_use(&self) -> bool {
+        !self.loading && !self.paused
     }
 
     /// Moves a member to another place. Its lease has been ended by the caller.
@@ -231,6 +252,13 @@ impl Pool {
         self.sequence += 1;
         self.sequence
     }
+}
+
+/// Where fences begin after a loss: no pool grants a million a second, so that they are above those
+/// of before.
+fn time_as_fence() -> u64 {
+    let age = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    u64::try_from(age.as_micros()).unwrap_or(u64::MAX / 2)
 }
 
 /// Tokens are random already: folding them is hash enough.

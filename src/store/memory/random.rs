@@ -15,7 +15,7 @@ use crate::site::Site;
 use crate::store::{
     AcquireReply, AcquireRequest, AdminRequest, CancelRequest, Claim, Grant, LeaseStore,
     ListRequest, Member, MemberState, Mode, Order, Policy, PoolConfig, ReapRequest, Release,
-    ReleaseRequest, RenewReply, RenewRequest, State, violations,
+    ReleaseRequest, RenewReply, RenewRequest, Setup, State, violations,
 };
 use crate::verdict::{QuarantineCode, Strike, Verdict};
 
@@ -138,9 +138,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn all(mut self, steps: Vec<Step>) {
-        let order = Order::Init(self.model.config.clone());
-        self.store.administer(AdminRequest { pool: self.fixture.pool(), order }).await.unwrap();
-        self.order(Order::Add((0..4).map(member).collect())).await;
+        self.set_up(steps.len().is_multiple_of(2)).await;
         for step in steps {
             self.step(step).await;
             let request = ListRequest { pool: self.fixture.pool(), after: None, limit: 100 };
@@ -148,6 +146,23 @@ impl Run<'_> {
             assert_eq!(in_seconds(listed), self.model.list());
             assert_eq!(violations(self.store, &self.fixture.pool()).await.unwrap(), []);
         }
+    }
+
+    /// A pool that was loaded is like one that was added to.
+    async fn set_up(&mut self, loaded: bool) {
+        let setup = Setup { loading: loaded, ..Setup::new(self.model.config.clone()) };
+        let order = async |order| {
+            let request = AdminRequest::new(self.fixture.pool(), order);
+            self.store.administer(request).await.unwrap();
+        };
+        order(Order::Init(setup)).await;
+        let members: Vec<_> = (0..4).map(member).collect();
+        if !loaded {
+            return self.order(Order::Add(members)).await;
+        }
+        order(Order::Load(members.clone())).await;
+        order(Order::Open).await;
+        self.model.carry_out(&Order::Add(members));
     }
 
     async fn step(&mut self, step: Step) {
@@ -263,7 +278,7 @@ impl Run<'_> {
 
     async fn order(&mut self, order: Order) {
         let expected = self.model.carry_out(&order);
-        let request = AdminRequest { pool: self.fixture.pool(), order };
+        let request = AdminRequest::new(self.fixture.pool(), order);
         assert_eq!(self.store.administer(request).await.unwrap().changed, expected);
     }
 }

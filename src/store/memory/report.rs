@@ -14,7 +14,10 @@ impl Pool {
         let due = self.cooling.range(by_now).count();
         let expired = self.deadlines.range(by_now).count();
         let mut status = Status::empty(self.config.clone());
+        status.config_version = self.config_version;
+        status.loading = self.loading;
         status.paused = self.paused;
+        status.hold = Some(self.hold_until.from(now)).filter(|left| !left.is_zero());
         status.ready = self.ready.len() + due;
         status.cooling = self.cooling.len() - due;
         status.leased = self.deadlines.len() - expired;

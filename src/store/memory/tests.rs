@@ -23,8 +23,8 @@ fn pool() -> PoolName {
 async fn store(ids: &[&str]) -> MemoryStore {
     let store = MemoryStore::new();
     let members = ids.iter().map(|id| Member::new(EndpointId::new(id).unwrap())).collect();
-    for order in [Order::Init(PoolConfig::default()), Order::Add(members)] {
-        store.administer(AdminRequest { pool: pool(), order }).await.unwrap();
+    for order in [Order::Init(PoolConfig::default().into()), Order::Add(members)] {
+        store.administer(AdminRequest::new(pool(), order)).await.unwrap();
     }
     store
 }

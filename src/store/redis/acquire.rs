@@ -66,6 +66,7 @@ fn read(
     Ok(match word {
         head::GRANTED => AcquireReply::Granted(grants(reply, request, shared)?),
         head::EMPTY => AcquireReply::Empty { next: reply.maybe_time()?, restricted: reply.flag()? },
+        head::LOADING => AcquireReply::Loading,
         head::PAUSED => AcquireReply::Paused,
         head::HOLD => AcquireReply::Hold(reply.time()?),
         head::CANCELLED => AcquireReply::Cancelled,

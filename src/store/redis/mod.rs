@@ -1,6 +1,7 @@
 //! A store in Redis or Valkey, for any number of processes.
 
 mod acquire;
+mod audit;
 mod builder;
 mod end;
 mod orders;
@@ -16,9 +17,9 @@ use async_trait::async_trait;
 
 pub use self::builder::RedisStoreBuilder;
 use super::{
-    AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, LeaseStore,
-    ListRequest, MemberState, ReapReply, ReapRequest, ReleaseReply, ReleaseRequest, RenewReply,
-    RenewRequest, Status, check,
+    AcquireReply, AcquireRequest, AdminReply, AdminRequest, AuditEntry, AuditRequest, CancelReply,
+    CancelRequest, LeaseStore, ListRequest, MemberState, ReapReply, ReapRequest, ReleaseReply,
+    ReleaseRequest, RenewReply, RenewRequest, Status, check,
 };
 use crate::error::{Error, Kind};
 use crate::id::PoolName;
@@ -41,7 +42,9 @@ use crate::secret::Secret;
 /// - An acquire looks at no more than 256 ready endpoints while they are excluded or shunned, half
 ///   of them from the head and half from a place drawn by the request's number; and at no more than
 ///   256 exclusions, the last ones.
-/// - An order on more than 500 endpoints takes place 500 at a time.
+/// - An order on more than 500 endpoints takes place 500 at a time, and is recorded as often; a load
+///   100 at a time, recorded once, at its start.
+/// - The trail of orders keeps a little more than the last 10,000.
 /// - The shuns of an endpoint outlast its removal.
 /// - A cancel takes back a lease of its token that has run out.
 ///
@@ -147,6 +150,9 @@ impl RedisStore {
             head::TOO_NEW => Err(too_new(&pool.name)),
             head::UNKNOWN => Err(check::unknown(&pool.name, &reply.text()?)),
             head::EXISTS => Err(check::exists(&pool.name)),
+            head::LEFTOVERS => Err(check::leftovers(&pool.name, &reply.all()?)),
+            head::OPEN => Err(check::open(&pool.name)),
+            head::IN_USE => Err(check::in_use(&pool.name)),
             _ => Ok((word, reply)),
         }
     }
@@ -222,6 +228,10 @@ impl LeaseStore for RedisStore {
 
     async fn list(&self, request: ListRequest) -> Result<Vec<MemberState>, Error> {
         self.page(&request).await
+    }
+
+    async fn audit(&self, request: AuditRequest) -> Result<Vec<AuditEntry>, Error> {
+        self.trail(&request).await
     }
 
     async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error> {

@@ -64,6 +64,8 @@ impl RedisStore {
             *count = reply.parse()?;
         }
         status.next = reply.maybe_time()?;
+        status.loading = reply.flag()?;
+        status.config_version = reply.maybe()?;
         Ok(status)
     }
 

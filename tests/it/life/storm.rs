@@ -35,7 +35,7 @@ async fn world(taps: &[Tap], seed: u64) -> (Pool, Flaky, ClientWithMiddleware) {
         builder.store(flaky.clone()).ttl(TTL).expiry_cooldown(millis(20)).max_wait(SOON)
     })
     .await;
-    pool.administer(Order::Init(config)).await.unwrap();
+    pool.administer(Order::Init(config.into())).await.unwrap();
     pool.administer(members()).await.unwrap();
     (pool, flaky, client)
 }

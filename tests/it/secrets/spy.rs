@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use reqwest_lease::{
-    AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, Claim,
-    Error, Inventory, LeaseStore, ListRequest, Member, MemberState, MemoryStore, Order, Pool,
-    PoolBuilder, PoolConfig, PoolName, ReapReply, ReapRequest, ReleaseReply, ReleaseRequest,
-    RenewReply, RenewRequest, Status,
+    AcquireReply, AcquireRequest, AdminReply, AdminRequest, AuditEntry, AuditRequest, CancelReply,
+    CancelRequest, Claim, Error, Inventory, LeaseStore, ListRequest, Member, MemberState,
+    MemoryStore, Order, Pool, PoolBuilder, PoolConfig, PoolName, ReapReply, ReapRequest,
+    ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status,
 };
 
 use super::tell;
@@ -26,7 +26,7 @@ impl Spy {
         let name = PoolName::new("told").unwrap();
         let members = inventory.snapshot();
         let members = members.iter().map(|endpoint| Member::new(endpoint.id().clone())).collect();
-        for order in [Order::Init(PoolConfig::default()), Order::Add(members)] {
+        for order in [Order::Init(PoolConfig::default().into()), Order::Add(members)] {
             self.administer(AdminRequest::new(name.clone(), order)).await.unwrap();
         }
         Pool::builder(name, inventory).store(self.clone())
@@ -92,6 +92,10 @@ impl LeaseStore for Spy {
 
     async fn list(&self, request: ListRequest) -> Result<Vec<MemberState>, Error> {
         self.told(self.inner.list(request).await)
+    }
+
+    async fn audit(&self, request: AuditRequest) -> Result<Vec<AuditEntry>, Error> {
+        self.told(self.inner.audit(request).await)
     }
 
     async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error> {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest_lease::{
-    AcquireReply, AcquireRequest, AdminReply, AdminRequest, CancelReply, CancelRequest, Error,
-    LeaseStore, ListRequest, MemberState, MemoryStore, PoolName, ReapReply, ReapRequest,
-    ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status,
+    AcquireReply, AcquireRequest, AdminReply, AdminRequest, AuditEntry, AuditRequest, CancelReply,
+    CancelRequest, Error, LeaseStore, ListRequest, MemberState, MemoryStore, PoolName, ReapReply,
+    ReapRequest, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status,
 };
 use tokio::time::sleep;
 
@@ -105,6 +105,10 @@ macro_rules! flaky {
 
             async fn list(&self, request: ListRequest) -> Result<Vec<MemberState>, Error> {
                 self.memory.list(request).await
+            }
+
+            async fn audit(&self, request: AuditRequest) -> Result<Vec<AuditEntry>, Error> {
+                self.memory.audit(request).await
             }
 
             async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error> {

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::redis::Command;
-use crate::redis::commands::{ACQUIRE, ADD, CANCEL, LIST, RELEASE, RENEW};
+use crate::redis::commands::{
+    ACQUIRE, ADD, AUDIT, CANCEL, INIT, LIST, LOAD, PAUSE, RELEASE, RENEW,
+};
 
 /// The answer of a script to these arguments, or the code of its error.
 async fn raw(redis: &Redis, command: &Command, args: &[&str]) -> Result<Vec<String>, String> {
@@ -81,8 +83,45 @@ async fn batches_have_bounds() {
     let excluded = "x".repeat(65);
     let bad_id = raw(&redis, &ACQUIRE, &["1000", "0", "0", "", "1", TOKEN, &excluded]).await;
     assert_eq!(bad_id, Err("BADCALL".to_owned()));
-    for member in [["a b", "1", ""], ["a", "0", ""], ["a", "1001", ""], ["a", "1", "-1"]] {
-        assert_eq!(raw(&redis, &ADD, &member).await, Err("BADCALL".to_owned()), "{member:?}");
+    for [id, weight, count] in
+        [["a b", "1", ""], ["a", "0", ""], ["a", "1001", ""], ["a", "1", "-1"]]
+    {
+        for (command, args) in [
+            (&ADD, &["", "", id, weight, count][..]),
+            (&LOAD, &["", "", "1", id, weight, count]),
+            (&LOAD, &["", "", "-1", "a", "1", ""]),
+        ] {
+            let answer = raw(&redis, command, args).await;
+            assert_eq!(answer, Err("BADCALL".to_owned()), "{args:?}");
+        }
     }
     in_order(&redis).await;
+}
+
+#[tokio::test]
+async fn orders_say_who_in_plain_characters() {
+    let redis = pool(1).await;
+    let orders = redis.key("orders");
+    let (long, many) = ("x".repeat(65), "1".repeat(21));
+    for (by, version) in [
+        ("a b", ""),
+        ("redis://u:p@h", ""),
+        ("a\n", ""),
+        (&*long, ""),
+        ("", "-1"),
+        ("", "1.5"),
+        ("", &*many),
+    ] {
+        let answer = raw(&redis, &PAUSE, &[by, version, &orders]).await;
+        assert_eq!(answer, Err("BADCALL".to_owned()), "{by} {version}");
+    }
+    for start in [["closed", "none"], ["open", "some"]] {
+        let args = ["", "", "exclusive", "earliest", "1", "1", "on", start[0], start[1]];
+        assert_eq!(raw(&redis, &INIT, &args).await, Err("BADCALL".to_owned()));
+    }
+    for before in ["1", "-", "1-", "1-2-3", "x"] {
+        let answer = raw(&redis, &AUDIT, &[before, "1"]).await;
+        assert_eq!(answer, Err("BADCALL".to_owned()), "{before}");
+    }
+    assert!(!redis.store.status(&redis.pool()).await.unwrap().paused);
 }

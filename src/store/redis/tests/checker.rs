@@ -15,6 +15,7 @@ async fn planted_faults_are_found() {
         ("HSET orders e1 disable", "e1 order ignored"),
         ("HDEL orders e2", "e2 disabled by nobody"),
         ("HSET parked e2 quarantined:probe", ""),
+        ("HSET meta loading 1", "{leased} leased while loading"),
         ("ZADD ready 1 stranger", "members miscounted"),
         ("HSET owners stranger 1", "leases miscounted"),
         ("HSET requests 1 1:2:3:stranger", "leases miscounted"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::redis::keys::STATE;
-use crate::store::{ListRequest, Policy};
+use crate::store::{AuditRequest, ListRequest, Policy, Setup};
 use crate::verdict::{QuarantineCode, Strike};
 
 /// A pool in which every call has something to write: an expired lease, an endpoint past its
@@ -51,13 +51,19 @@ async fn call(redis: &Redis, held: &Grant, nth: usize) -> Option<Result<(), Erro
         13 => order(redis, Order::Pause).await.map(drop),
         14 => order(redis, Order::Resume).await.map(drop),
         15 => order(redis, Order::EndHold).await.map(drop),
-        16 => order(redis, Order::Init(PoolConfig::default())).await.map(drop),
+        16 => order(redis, Order::Init(PoolConfig::default().into())).await.map(drop),
         17 => redis.store.status(&redis.pool()).await.map(drop),
         18 => {
             let request = ListRequest { pool: redis.pool(), after: None, limit: 9 };
             redis.store.list(request).await.map(drop)
         }
         19 => redis.store.check(&redis.pool()).await.map(drop),
+        20 => {
+            order(redis, Order::Load(vec![Member::new(id("new")).with_weight(3)])).await.map(drop)
+        }
+        21 => order(redis, Order::Open).await.map(drop),
+        22 => redis.store.audit(AuditRequest::new(redis.pool(), None, 9)).await.map(drop),
+        23 => order(redis, Order::DestroyPool).await.map(drop),
         _ => return None,
     })
 }
@@ -81,6 +87,19 @@ async fn calm(config: PoolConfig) -> (Redis, Grant) {
     (redis, held)
 }
 
+/// A pool that is not open yet, and a grant that it never made.
+async fn loading() -> (Redis, Grant) {
+    let (other, held) = calm(PoolConfig::default()).await;
+    drop(other);
+    let redis = Redis::new().await;
+    let config = PoolConfig { policy: Policy::LeastAssigned, ..PoolConfig::default() };
+    order(&redis, Order::Init(Setup::new(config).loading())).await.unwrap();
+    let members = (0..8).map(|nth| Member::new(id(&format!("e{nth}")))).collect();
+    order(&redis, Order::Load(members)).await.unwrap();
+    order(&redis, Order::Disable(vec![id("e3"), id("e4")])).await.unwrap();
+    (redis, held)
+}
+
 #[tokio::test]
 async fn a_key_of_another_type_leaves_all_as_it_was() {
     let weighted =
@@ -89,7 +108,9 @@ async fn a_key_of_another_type_leaves_all_as_it_was() {
     let moved = calm(PoolConfig::default()).await;
     let meta = moved.0.key("meta");
     moved.0.send::<()>(&format!("HSET {meta} identity another")).await;
-    for (redis, held) in [busy().await, calm(PoolConfig::default()).await, weighted, moved] {
+    for (redis, held) in
+        [busy().await, calm(PoolConfig::default()).await, weighted, moved, loading().await]
+    {
         leaves_all_as_it_was(redis, held).await;
     }
 }
@@ -97,7 +118,7 @@ async fn a_key_of_another_type_leaves_all_as_it_was() {
 async fn leaves_all_as_it_was(redis: Redis, held: Grant) {
     let good = everything(&redis).await;
     let mut refusals = 0;
-    for name in STATE.iter().copied().chain(["orders"]) {
+    for name in STATE.iter().copied().chain(["orders", "audit"]) {
         redis.send::<()>(&format!("SET {} other", redis.key(name))).await;
         let damaged = everything(&redis).await;
         for nth in 0.. {
@@ -135,10 +156,14 @@ async fn a_pool_that_lost_its_meta_is_not_set_up() {
     let (redis, held) = busy().await;
     redis.send::<()>(&format!("DEL {}", redis.key("meta"))).await;
     let before = everything(&redis).await;
-    for nth in (0..20).filter(|nth| *nth != 16) {
+    // The trail outlasts the pool, and what is left can be erased.
+    for nth in (0..22).filter(|nth| *nth != 16) {
         let reply = call(&redis, &held, nth).await.unwrap();
         assert_eq!(kind(reply), Some(Kind::PoolUninitialised), "call {nth}");
     }
+    let refusal = call(&redis, &held, 16).await.unwrap().unwrap_err();
+    assert_eq!(refusal.kind(), Kind::InvalidCall);
+    assert!(refusal.to_string().contains("DestroyPool"), "{refusal}");
     assert!(everything(&redis).await == before);
 }
 
@@ -147,7 +172,7 @@ async fn a_newer_layout_is_left_alone() {
     let (redis, held) = busy().await;
     redis.send::<()>(&format!("HSET {} schema 2", redis.key("meta"))).await;
     let before = everything(&redis).await;
-    for nth in (0..20).filter(|nth| *nth != 16) {
+    for nth in (0..24).filter(|nth| *nth != 16) {
         let reply = call(&redis, &held, nth).await.unwrap();
         assert_eq!(kind(reply), Some(Kind::PoolTooNew), "call {nth}");
     }

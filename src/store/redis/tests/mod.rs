@@ -1,13 +1,19 @@
 //! What only this store can be asked: damage, limits of memory, restarts, arguments of others.
 
 mod arguments;
+mod audit;
 mod backlog;
 mod checker;
+#[cfg(feature = "redis-cluster")]
+mod cluster;
 mod damage;
 mod hold;
 mod leftovers;
+mod load;
+mod loss;
 mod memory;
 mod random;
+mod roles;
 mod scan;
 #[allow(dead_code, reason = "the integration tests need more of it")]
 #[path = "../../../../tests/it/support"]
@@ -40,13 +46,13 @@ async fn pool(members: usize) -> Redis {
 }
 
 async fn set_up(redis: &Redis, config: PoolConfig, members: usize) {
-    order(redis, Order::Init(config)).await.unwrap();
+    order(redis, Order::Init(config.into())).await.unwrap();
     let members = (0..members).map(|nth| Member::new(id(&format!("e{nth}")))).collect();
     order(redis, Order::Add(members)).await.unwrap();
 }
 
 async fn order(redis: &Redis, order: Order) -> Result<usize, Error> {
-    let request = AdminRequest { pool: redis.pool(), order };
+    let request = AdminRequest::new(redis.pool(), order);
     redis.store.administer(request).await.map(|reply| reply.changed)
 }
 
