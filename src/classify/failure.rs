@@ -236,6 +236,22 @@ mod tests {
         assert_eq!(seen(decoder, FORWARD, Phase::Body), Outcome::Unknown);
     }
 
+    #[tokio::test]
+    async fn a_long_dial_is_the_endpoints_and_a_short_one_the_callers() {
+        let client = reqwest::Client::builder().no_proxy().timeout(Duration::ZERO);
+        let request = client.build().unwrap().get("http://127.0.0.1:1/");
+        let error = request.send().await.unwrap_err();
+        let after = |route, phase, seconds| {
+            let elapsed = Duration::from_secs(seconds);
+            outcome(&Failed::new(&error, route, phase).after(elapsed))
+        };
+        assert_eq!(after(FORWARD, Phase::Connecting, 3), Outcome::ProxyUnreachable);
+        assert_eq!(after(FORWARD, Phase::Connecting, 2), Outcome::Stalled);
+        assert_eq!(after(FORWARD, Phase::Head, 60), Outcome::Stalled);
+        assert_eq!(after(FORWARD, Phase::Body, 60), Outcome::Stalled);
+        assert_eq!(after(TUNNEL, Phase::Connecting, 60), Outcome::Stalled, "the target's, perhaps");
+    }
+
     #[test]
     fn socks_replies_are_told_by_their_words() {
         for (text, expected) in [
