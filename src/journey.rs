@@ -372,8 +372,11 @@ impl<'a, T: Transport> Journey<'a, T> {
         if outcome == Outcome::CredentialsDoubted {
             return self.doubted(sent, response);
         }
-        sent.record.accepted();
-        self.suspects.cleared_the_site();
+        // What the endpoint may have said itself proves neither its credentials nor the site.
+        if matches!(outcome, Outcome::Success | Outcome::Throttled | Outcome::Banned) {
+            sent.record.accepted();
+            self.suspects.cleared_the_site();
+        }
         let Some(hop) = self.next_hop(&response) else {
             return Ok(Step::Done(self.load(sent, response, outcome)));
         };

@@ -184,6 +184,22 @@ async fn a_site_that_answers_407_costs_no_endpoint_that_has_worked() {
     }
 }
 
+/// Only the site's own answer to another endpoint makes a refusal certain.
+#[tokio::test]
+async fn another_endpoints_own_answer_says_nothing_of_the_site() {
+    let refusing = FaultProxy::start(Fault::RefusesCredentials).await;
+    let denied = "HTTP/1.1 403 No\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\n\r\n";
+    for (second, quarantined) in [(denied, 0), ("HTTP/1.1 403 No\r\n\r\n", 1)] {
+        let other = FaultProxy::start(Fault::Says(second)).await;
+        let web = hello().await;
+        let (pool, client) = client(&web, &[refusing.url(), other.url()]).await;
+        let response = client.execute(get("http://a.test/", &[])).await.unwrap();
+        assert_eq!(response.status(), StatusCode::FORBIDDEN);
+        response.bytes().await.unwrap();
+        assert_eq!(pool.status().await.unwrap().quarantined, quarantined, "{second}");
+    }
+}
+
 /// Nor does a site that takes on the marks of a proxy.
 #[tokio::test]
 async fn a_site_that_plays_the_proxy_costs_no_endpoint_that_has_worked() {
