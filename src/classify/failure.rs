@@ -238,8 +238,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_long_dial_is_the_endpoints_and_a_short_one_the_callers() {
-        let client = reqwest::Client::builder().no_proxy().timeout(Duration::ZERO);
-        let request = client.build().unwrap().get("http://127.0.0.1:1/");
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_millis(1));
+        let page = format!("http://{}/", silent.local_addr().unwrap());
+        let request = client.build().unwrap().get(page);
         let error = request.send().await.unwrap_err();
         let after = |route, phase, seconds| {
             let elapsed = Duration::from_secs(seconds);
