@@ -1,6 +1,7 @@
 //! One request on its way: budget, lease, endpoint, exchange, verdict, and on to the next hop.
 
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::{Request, Response};
@@ -8,15 +9,16 @@ use tokio::time::{Instant, timeout};
 
 use crate::body::{self, Cargo};
 use crate::budget::{Budgets, Gate, Passage, Turn};
-use crate::classify::{self, Route};
+use crate::classify::{Answer, Classifier, Failed, Route};
 use crate::clients::{Clients, EndpointClient};
 use crate::error::{Error, Kind};
 use crate::hold::Hold;
 use crate::id::EndpointId;
 use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
-use crate::outcome::Outcome;
+use crate::outcome::{Attempt, Outcome};
 use crate::pool::{Lease, Pool, Trust, Wants};
+use crate::progress::{Phase, watched};
 use crate::record::Record;
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
 use crate::replay::Replay;
@@ -32,6 +34,7 @@ pub(crate) struct Terms {
     pub(crate) targets: Targets,
     pub(crate) timeout: Option<Duration>,
     pub(crate) attempts: u32,
+    pub(crate) classifier: Arc<dyn Classifier>,
 }
 
 /// One request on its way, over redirects and attempts.
@@ -259,7 +262,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         Wants {
             ttl: self.options.ttl.unwrap_or(self.pool.settings().ttl),
             site: Some(self.site.clone()),
-            exclude: self.trip.failed.clone(),
+            exclude: self.trip.failed.iter().map(|failed| failed.endpoint.clone()).collect(),
             prefer,
         }
     }
@@ -300,9 +303,11 @@ impl<'a, T: Transport> Journey<'a, T> {
         let trust = if self.replay.is_streamed() { ticket.hold.trust() } else { None };
         let request = self.timed_request(trust)?;
         let https_target = request.url().scheme() == "https";
-        let route = Route { proxy: endpoint.scheme(), https_target };
+        let route = Route::new(endpoint.scheme(), https_target)
+            .with_credentials(endpoint.has_credentials());
+        let began = Instant::now();
         let answer = match ticket.hold.is_trusted() {
-            true => ticket.hold.within_trust(self.transport.send(client, request)).await,
+            true => ticket.hold.within_trust(watched(self.transport.send(client, request))).await,
             false => None,
         };
         let sent = Sent { ticket, route, record };
@@ -311,8 +316,8 @@ impl<'a, T: Transport> Journey<'a, T> {
                 sent.ticket.hold.finish(Outcome::Expired);
                 Err(lease_expired().into())
             }
-            Some(Err(error)) => self.failed(sent, error),
-            Some(Ok(response)) => self.answered(sent, response),
+            Some((Err(error), phase)) => self.failed(sent, error, (phase, began.elapsed())),
+            Some((Ok(response), _)) => self.answered(sent, response),
         }
     }
 
@@ -327,18 +332,31 @@ impl<'a, T: Transport> Journey<'a, T> {
     }
 
     /// Judges a failed send, and tries another endpoint if this one was at fault.
-    fn failed(&mut self, sent: Sent, error: T::Error) -> Result<Step, Failure<T::Error>> {
-        let outcome = classify::failure(error.as_error(), sent.route);
+    fn failed(
+        &mut self,
+        sent: Sent,
+        error: T::Error,
+        (phase, elapsed): (Phase, Duration),
+    ) -> Result<Step, Failure<T::Error>> {
+        let failed = Failed::new(error.as_error(), sent.route, phase).after(elapsed);
+        let outcome = match self.replay.has_failed() {
+            true => Outcome::LocalFault,
+            false => self.terms.classifier.failure(&failed),
+        };
         let Ticket { hold, passage } = sent.ticket;
+        tracing::debug!(
+            pool = %self.pool.name(), endpoint = %hold.endpoint().id(), %outcome, %phase, "send failed"
+        );
         let (kind, what) = match outcome {
             Outcome::ProxyUnreachable => (Kind::ProxyUnreachable, "could not be reached"),
             Outcome::CredentialsRefused => (Kind::CredentialsRefused, REFUSED),
             _ => {
+                let info = Box::new(self.info(&hold, outcome));
                 hold.finish(outcome);
-                return Err(Failure::Exchange(error));
+                return Err(Failure::Exchange(error, info));
             }
         };
-        let fault = self.fault(&hold, kind, what).with_source(error.into_source());
+        let fault = self.fault(&hold, kind, what, outcome).with_source(error.into_source());
         hold.finish(outcome);
         if self.may_try_another() {
             // The site has seen nothing, so its slot is still good.
@@ -350,20 +368,26 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// Judges a response: perhaps the endpoint's own refusal, a redirect, or what the caller gets.
     fn answered(&mut self, sent: Sent, response: Response) -> Result<Step, Failure<T::Error>> {
-        if classify::may_refuse_credentials(response.status(), sent.route) {
+        let (status, headers) = (response.status(), response.headers());
+        let answer = Answer::new(status, headers, sent.route, &self.site);
+        let outcome = self.terms.classifier.answer(&answer);
+        if outcome == Outcome::CredentialsDoubted {
             return self.doubted(sent, response);
         }
-        sent.record.accepted();
-        self.suspects.cleared_the_site();
-        if let Some(pause) = self.heed(&sent, &response)
-            && self.waits_out(pause)
-        {
-            drop(response);
-            sent.ticket.hold.finish(Outcome::Success);
-            return Ok(Step::Again(Left::default()));
+        // What the endpoint may have said itself proves neither its credentials nor the site.
+        if matches!(outcome, Outcome::Success | Outcome::Throttled | Outcome::Banned) {
+            sent.record.accepted();
+            self.suspects.cleared_the_site();
+            if let Some(pause) = self.heed(&sent, &response)
+                && self.waits_out(pause)
+            {
+                drop(response);
+                sent.ticket.hold.finish(outcome);
+                return Ok(Step::Again(Left::default()));
+            }
         }
         let Some(hop) = self.next_hop(&response) else {
-            return Ok(Step::Done(self.load(sent, response, Outcome::Success)));
+            return Ok(Step::Done(self.load(sent, response, outcome)));
         };
         drop(response);
         // The next hop's budget is not waited for with a place of this one in hand.
@@ -378,9 +402,6 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// Tells the budgets of an answer; for how long the site is paused, if that is what it says.
     fn heed(&self, sent: &Sent, response: &Response) -> Option<Duration> {
-        if !classify::is_the_sites_own(response.status(), response.headers(), sent.route) {
-            return None;
-        }
         let (status, headers) = (response.status(), response.headers());
         let passage = &sent.ticket.passage;
         self.terms.budgets.answered(&self.site, self.port(), passage, status, headers)
@@ -394,7 +415,8 @@ impl<'a, T: Transport> Journey<'a, T> {
     /// Has another endpoint asked whether a 407 is this one's or the site's own. A 407 says that
     /// nothing was done, so any method may be sent again.
     fn doubted(&mut self, sent: Sent, response: Response) -> Result<Step, Failure<T::Error>> {
-        let fault = self.fault(&sent.ticket.hold, Kind::CredentialsRefused, REFUSED);
+        let doubted = Outcome::CredentialsDoubted;
+        let fault = self.fault(&sent.ticket.hold, Kind::CredentialsRefused, REFUSED, doubted);
         if self.may_try_another() {
             self.suspects.add(sent.ticket.hold, &sent.record, &self.site);
             return Ok(Step::Again(Left { failure: Some(fault), ..Left::default() }));
@@ -411,20 +433,27 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     fn load(&mut self, sent: Sent, response: Response, outcome: Outcome) -> Response {
         let Sent { ticket: Ticket { hold, passage }, route, .. } = sent;
-        let info = LeaseInfo {
+        let info = self.info(&hold, outcome);
+        let classifier = self.terms.classifier.clone();
+        body::load(response, Cargo { hold, passage, route, classifier, outcome }, info)
+    }
+
+    /// What the caller is told of the way here.
+    fn info(&mut self, hold: &Hold, outcome: Outcome) -> LeaseInfo {
+        LeaseInfo {
             endpoint: hold.endpoint().id().clone(),
             pool: hold.pool().name().clone(),
             fence: hold.fence(),
+            outcome,
             trip: mem::take(&mut self.trip),
-        };
-        body::load(response, Cargo { hold, passage, route, outcome }, info)
+        }
     }
 
     /// Notes a failed attempt, and says what will be told if it was the last one.
-    fn fault(&mut self, hold: &Hold, kind: Kind, what: &str) -> Error {
+    fn fault(&mut self, hold: &Hold, kind: Kind, what: &str, outcome: Outcome) -> Error {
         let endpoint = hold.endpoint().id().clone();
         tracing::debug!(pool = %self.pool.name(), %endpoint, code = %kind, "attempt failed");
-        self.trip.failed.push(endpoint);
+        self.trip.failed.push(Attempt { endpoint, outcome });
         Error::new(kind, format!("the endpoint {what}")).with_tried(self.trip.failed.clone())
     }
 

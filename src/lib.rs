@@ -13,6 +13,7 @@
 //! | rates for sites | [`Budgets`] |
 //! | several requests on one endpoint | [`Pool::hold`] |
 //! | to know what served a response | [`LeaseInfo`] |
+//! | to know what became of an exchange | [`Outcome`], [`Classifier`] |
 //! | a verdict of your own on outcomes | [`Judge`] |
 //! | one pool for many processes | `RedisStore` (feature `redis`), [`Pool::set_up`] |
 //! | a store of your own | [`LeaseStore`] |
@@ -41,6 +42,7 @@ mod middleware;
 mod options;
 mod outcome;
 mod pool;
+mod progress;
 mod random;
 mod record;
 mod redirect;
@@ -64,14 +66,16 @@ pub use budget::{Budget, BudgetCounts, Budgets, BudgetsBuilder, Explanation, Pau
 #[cfg(feature = "redis")]
 pub use budget::{SharedCounts, SharedLimits};
 pub use builder::LeaseBuilder;
+pub use classify::{Answer, Classifier, DefaultClassifier, Failed, Route};
 pub use endpoint::{Endpoint, InvalidEndpoint, Labels, Scheme};
 pub use error::{BoxError, Error, Kind};
 pub use id::{AdminName, EndpointId, Fence, InvalidName, MAX_NAME_LENGTH, PoolName};
 pub use inventory::{Concern, Inventory, InventorySource, Reloaded, Snapshot, Warning};
 pub use middleware::LeaseMiddleware;
 pub use options::{LeaseInfo, LeaseOptions};
-pub use outcome::Outcome;
+pub use outcome::{Attempt, Outcome};
 pub use pool::{HeldLease, Pool, PoolBuilder};
+pub use progress::Phase;
 pub use redirect::Redirects;
 #[cfg(feature = "redis")]
 pub use redis::acl::Role as RedisRole;

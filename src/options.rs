@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::id::{EndpointId, Fence, PoolName};
+use crate::outcome::{Attempt, Outcome};
 use crate::pool::HeldLease;
 
 /// Options of one request, given as an extension.
@@ -110,6 +111,10 @@ impl LeaseOptions {
 
 /// How a response came about; among the response's extensions.
 ///
+/// When the exchange itself fails, the error is reqwest's own and cannot carry it. It is then
+/// among the request's extensions, where middlewares above and callers of
+/// `ClientWithMiddleware::execute_with_extensions` find it.
+///
 /// ```no_run
 /// # async fn example(client: reqwest_middleware::ClientWithMiddleware) -> Result<(), Box<dyn std::error::Error>> {
 /// use reqwest_lease::LeaseInfo;
@@ -126,6 +131,7 @@ pub struct LeaseInfo {
     pub(crate) endpoint: EndpointId,
     pub(crate) pool: PoolName,
     pub(crate) fence: Fence,
+    pub(crate) outcome: Outcome,
     pub(crate) trip: Trip,
 }
 
@@ -136,11 +142,11 @@ pub(crate) struct Trip {
     pub(crate) budget_wait: Duration,
     pub(crate) pauses: usize,
     pub(crate) hops: usize,
-    pub(crate) failed: Vec<EndpointId>,
+    pub(crate) failed: Vec<Attempt>,
 }
 
 impl LeaseInfo {
-    /// The endpoint that the response came through.
+    /// The endpoint that the response came through, or that was tried last.
     pub fn endpoint(&self) -> &EndpointId {
         &self.endpoint
     }
@@ -153,6 +159,12 @@ impl LeaseInfo {
     /// The grant's number in the pool.
     pub fn fence(&self) -> Fence {
         self.fence
+    }
+
+    /// What is known of the last attempt: of a response the outcome if its body comes to its end,
+    /// of a failed exchange what was seen.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
     }
 
     /// Time spent waiting for leases, over all hops and attempts.
@@ -180,8 +192,8 @@ impl LeaseInfo {
         self.trip.failed.len() + 1
     }
 
-    /// Endpoints that were tried before and failed on their side.
-    pub fn failed(&self) -> &[EndpointId] {
+    /// Endpoints that were tried before and failed on their side, in order.
+    pub fn failed(&self) -> &[Attempt] {
         &self.trip.failed
     }
 }

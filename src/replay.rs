@@ -41,6 +41,11 @@ impl Replay {
         self.request.headers_mut()
     }
 
+    /// Whether the caller's stream failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.inner().failed)
+    }
+
     /// Whether the body, if any, can be sent (again): bytes always, a stream while nothing of
     /// it was read.
     pub(crate) fn can_send(&self) -> bool {
@@ -88,11 +93,12 @@ struct Stream(Mutex<Inner>);
 struct Inner {
     body: Body,
     touched: bool,
+    failed: bool,
 }
 
 impl Stream {
     fn new(body: Body) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Inner { body, touched: false })))
+        Arc::new(Self(Mutex::new(Inner { body, touched: false, failed: false })))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -123,7 +129,9 @@ impl HttpBody for Lent {
         }
         let mut inner = self.stream.inner();
         inner.touched = true;
-        Pin::new(&mut inner.body).poll_frame(cx).map_err(Into::into)
+        let polled = Pin::new(&mut inner.body).poll_frame(cx);
+        inner.failed |= matches!(polled, Poll::Ready(Some(Err(_))));
+        polled.map_err(Into::into)
     }
 
     fn is_end_stream(&self) -> bool {

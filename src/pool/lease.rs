@@ -228,13 +228,16 @@ fn give_back(pool: &Pool, grant: &Grant, outcome: Outcome, site: Option<Site>) {
 fn severity(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Unused => 0,
-        Outcome::Cancelled => 1,
+        Outcome::Cancelled | Outcome::LocalFault => 1,
         Outcome::Success => 2,
-        Outcome::Unclear => 3,
-        Outcome::Expired => 4,
-        Outcome::ProxyUnreachable => 5,
-        Outcome::CredentialsDoubted => 6,
-        Outcome::CredentialsRefused => 7,
+        Outcome::Unknown | Outcome::Throttled => 3,
+        Outcome::TargetTls | Outcome::TargetUnreachable => 4,
+        Outcome::Expired => 5,
+        Outcome::BodyCut | Outcome::Stalled => 6,
+        Outcome::TunnelRefused | Outcome::ProxyDenied | Outcome::Banned => 7,
+        Outcome::ProxyUnreachable => 8,
+        Outcome::CredentialsDoubted => 9,
+        Outcome::CredentialsRefused => 10,
     }
 }
 

@@ -12,6 +12,7 @@ mod limits;
 #[path = "../../examples/local/mod.rs"]
 mod local;
 mod never_direct;
+mod outcomes;
 mod readme;
 mod redirects;
 mod redis_conformance;
