@@ -1,11 +1,15 @@
 //! A pool as this process sees it: leases that are waited for, held and given back.
 
+mod answers;
+mod asker;
 mod builder;
 mod held;
 mod lease;
 mod question;
+mod queue;
 mod releaser;
 mod waiting;
+mod wants;
 mod watchdog;
 
 use std::fmt;
@@ -18,7 +22,9 @@ use tokio::task::AbortHandle;
 pub use builder::PoolBuilder;
 pub use held::HeldLease;
 pub(crate) use lease::Lease;
-pub(crate) use waiting::Wants;
+pub(crate) use question::Doubt;
+pub(crate) use waiting::Now;
+pub(crate) use wants::Wants;
 pub(crate) use watchdog::{Expire, Key, Watchdog};
 
 use crate::endpoint::Endpoint;
@@ -242,7 +248,7 @@ impl Pool {
     /// The pool is closed at the first poll; a dropped future only stops the waiting.
     pub async fn shutdown(&self) {
         self.0.closed.store(true, Ordering::Release);
-        self.0.core.waiting.something_came_free();
+        self.0.core.waiting.close(&self.closed());
         self.0.releaser.drained().await;
     }
 

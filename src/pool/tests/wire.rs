@@ -142,10 +142,11 @@ impl LeaseStore for Wire {
     async fn acquire(&self, mut request: AcquireRequest) -> Result<AcquireReply, Error> {
         let (memory, token) = (self.memory.clone(), request.tokens[0]);
         if *self.line.forgets_tokens.lock().unwrap() {
-            request.tokens = vec![Token::random()];
+            request.tokens.fill_with(Token::random);
         }
+        let batch = request.tokens.len();
         let run = async move { memory.acquire(request).await };
-        self.call(Call::Acquire, Some(token), 1, run, || AcquireReply::Paused).await
+        self.call(Call::Acquire, Some(token), batch, run, || AcquireReply::Paused).await
     }
 
     async fn renew(&self, request: RenewRequest) -> Result<RenewReply, Error> {
