@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::queue::{Barred, Doubtful, Launch, Place, Queue, Rest, Told};
 use super::question::{Doubt, LEAST_PATIENCE, UNANSWERED};
+use super::queue::{Barred, Doubtful, Launch, Place, Queue, Rest, Told};
 use super::wants::{Later, Wants};
 use super::{Lease, Pool};
 use crate::error::Error;

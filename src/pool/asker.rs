@@ -75,9 +75,8 @@ impl<'a> Flight<'a> {
             }
         }
         let tokens = Tokens { doubtful, unanswered: false };
-        let spare = self.land(tokens, |queue, launch| {
-            queue.granted(launch, leases, &unknown, short.as_ref())
-        });
+        let spare = self
+            .land(tokens, |queue, launch| queue.granted(launch, leases, &unknown, short.as_ref()));
         spare.into_iter().for_each(|lease| lease.finish(Outcome::Unused));
         self.cancel(cancelled);
     }
@@ -176,9 +175,6 @@ impl Asker {
         let waiting = &pool.0.core.waiting;
         let mut flights = FuturesUnordered::new();
         loop {
-            if pool.is_closed() {
-                waiting.close(&pool.closed());
-            }
             let (launches, wake) = match waiting.plan() {
                 Plan::Ask(launches, wake) => (launches, wake),
                 Plan::Idle => return,

@@ -239,7 +239,8 @@ impl Pool {
         Ok(HeldLease::new(lease))
     }
 
-    /// Ends the pool in this process: no more leases, and waits until all releases are made.
+    /// Ends the pool in this process: no more leases, and waits until all releases are made. A
+    /// store that does not answer is tried for 5 s; the leases' deadlines end what is left then.
     ///
     /// Leases that are still held are released when they end; a store that many processes share
     /// gets those releases as long as the runtime lives.
@@ -249,6 +250,7 @@ impl Pool {
     pub async fn shutdown(&self) {
         self.0.closed.store(true, Ordering::Release);
         self.0.core.waiting.close(&self.closed());
+        self.0.core.waiting.is_left().await;
         self.0.releaser.drained().await;
     }
 

@@ -70,7 +70,7 @@ fn checked(reply: Result<AcquireReply, Error>) -> Result<AcquireReply, Error> {
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         for token in self.tokens.drain(..) {
-            self.pool.0.releaser.cancel(&self.pool.0.core, token);
+            self.pool.cancel(token);
         }
     }
 }
@@ -97,12 +97,18 @@ impl Doubt {
 impl Drop for Doubt {
     fn drop(&mut self) {
         if let Some(token) = self.token.take() {
-            self.pool.0.releaser.cancel(&self.pool.0.core, token);
+            self.pool.cancel(token);
         }
     }
 }
 
 impl Pool {
+    /// Gives a token up in the background; a lease that it has lasts no longer than this.
+    pub(super) fn cancel(&self, token: Token) {
+        let shared = &self.0;
+        shared.releaser.cancel(&shared.core, token, Instant::now() + shared.settings.ttl);
+    }
+
     /// Asks for one lease past the queue, and asks on past what is of no use here.
     pub(super) async fn take(
         &self,

@@ -133,11 +133,6 @@ impl Queue {
         self.places.is_empty()
     }
 
-    /// Whether nothing is in the air.
-    pub(super) fn is_landed(&self) -> bool {
-        self.flights.is_empty()
-    }
-
     /// Joins the queue at its end; gives the place's number.
     pub(super) fn enter(&mut self, mut place: Place) -> u64 {
         // Most want what the one before them wants: then they share it.

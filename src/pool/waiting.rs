@@ -22,7 +22,7 @@ pub(super) struct Waiting {
     queue: Mutex<Queue>,
     /// For the asker: something happened.
     looks: Notify,
-    /// For those who wait: the asker's runtime has ended.
+    /// For those who wait: the asker is gone, maybe with its runtime.
     orphaned: Notify,
     /// Grows when something may have come free, so that nothing between a question and the
     /// waiting for the next one is missed.
@@ -54,13 +54,9 @@ impl Waiting {
         done
     }
 
-    /// What to ask now; whoever asks is dismissed when nobody waits.
+    /// What to ask now.
     pub(super) fn plan(&self) -> Plan {
-        self.with_queue(|queue| {
-            let plan = queue.plan(Instant::now(), self.changes());
-            queue.attended = !matches!(plan, Plan::Idle);
-            plan
-        })
+        self.with_queue(|queue| queue.plan(Instant::now(), self.changes()))
     }
 
     /// Has the asker look at the queue.
@@ -81,6 +77,18 @@ impl Waiting {
     /// Sends everybody away.
     pub(super) fn close(&self, error: &Error) {
         self.with_queue(|queue| queue.close(error));
+        self.look();
+    }
+
+    /// Resolves when nobody asks any more.
+    pub(super) async fn is_left(&self) {
+        loop {
+            let orphaned = self.orphaned.notified();
+            if !self.with_queue(|queue| queue.attended) {
+                return;
+            }
+            orphaned.await;
+        }
     }
 
     /// How often something may have come free so far.
@@ -198,9 +206,7 @@ impl Pool {
         let took = started.elapsed();
         match told {
             Told::Lease(lease) => Ok((Now::Lease(lease), took)),
-            Told::Later(later, _) if later.is_unanswered() && took >= patience => {
-                Err(later.into())
-            }
+            Told::Later(later, _) if later.is_unanswered() && took >= patience => Err(later.into()),
             Told::Later(_, doubt) => Ok((Now::Later(doubt), took)),
             Told::Failed(error) => Err(error),
         }

@@ -4,6 +4,7 @@ mod closing;
 mod held;
 mod renewal;
 mod roster;
+mod together;
 mod unsure;
 mod waiting;
 mod wakes;
