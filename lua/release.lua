@@ -3,14 +3,14 @@
 --
 -- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
 --   former shun*
--- ARGV: (token cooldown_us strike quarantine? shun_us)+
+-- ARGV: (token cooldown_us strike quarantine? shun_us)+ hint?
 -- Replies:
 --   ended (released|not_owner)+
 --   uninitialised
 --   too_new schema
 local meta, ready, cooling, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owners, requests, uses, strikes = KEYS[5], KEYS[6], KEYS[10], KEYS[12]
-local asked = integer(tostring(#ARGV / 5), 1, 16, 'releases')
+local asked = integer(tostring((#ARGV - 1) / 5), 1, 16, 'releases')
 local tokens, cooldowns, reasons, codes, rests, sites, seen = {}, {}, {}, {}, {}, {}, {}
 sites[0] = 13
 for nth = 1, asked do
@@ -73,4 +73,5 @@ if plain then
 else
   move.settle(owner, order, code, ready_at)
 end
+tell(ARGV[#ARGV], ready_at, order, code)
 return reply

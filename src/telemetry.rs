@@ -37,6 +37,8 @@ counters! {
     /// Releases that failed until the lease's deadline or the pool's end, or found the queue full;
     /// the deadline ends the lease.
     releases_failed,
+    /// Hints from elsewhere that had those who wait asked for.
+    hints,
     /// Acquires given up with an unknown result, and cancelled in the store.
     cancels,
     /// Cancels that failed; the lease's deadline ends it.

@@ -27,6 +27,17 @@ local function shun(key, id, rest)
   call('PEXPIREAT', key, gone, 'GT')
 end
 
+-- Tells those who listen on a channel when one of some endpoints has become ready. Who may not
+-- publish gives back all the same.
+local function tell(channel, ready_at, orders, codes)
+  for nth, at in ipairs(channel ~= '' and ready_at or {}) do
+    if at <= now and not orders[nth] and not codes[nth] then
+      pcall(call, 'SPUBLISH', channel, '')
+      return
+    end
+  end
+end
+
 -- Readies endpoints that nothing stands against, by rank where they have one, or lets them cool.
 local function free(ids, ready_at, ranks)
   local ready, cool = {}, {}

@@ -4,6 +4,7 @@ mod answers;
 mod asker;
 mod builder;
 mod held;
+mod hints;
 mod lease;
 mod question;
 mod queue;
@@ -80,6 +81,8 @@ struct Core {
     store: Arc<dyn LeaseStore>,
     waiting: Waiting,
     counters: Counters,
+    /// Whether releases give hints to those who wait elsewhere.
+    hints: bool,
 }
 
 impl Drop for Shared {
@@ -96,6 +99,7 @@ pub(crate) struct Settings {
     pub(crate) max_wait: Duration,
     pub(crate) renew: bool,
     pub(crate) poll_every: Duration,
+    pub(crate) wakeups: bool,
 }
 
 impl Pool {

@@ -281,7 +281,7 @@ impl Failing {
 
 impl Core {
     fn release_of(&self, releases: Vec<Release>) -> ReleaseRequest {
-        ReleaseRequest::new(self.name.clone(), releases)
+        ReleaseRequest::new(self.name.clone(), releases).with_hint(self.hints)
     }
 
     /// Counts a release. One that is repeated finds its lease ended by the first call.

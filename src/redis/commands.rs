@@ -46,7 +46,7 @@ commands! {
     RENEW "renew" " flags=allow-oom" ["start"] &["meta", "leases", "requests"],
         "token ttl_us";
     RELEASE "release" " flags=allow-oom" ["start" "moves" "verdict"] STATE,
-        "(token cooldown_us strike quarantine? shun_us)+";
+        "(token cooldown_us strike quarantine? shun_us)+ hint?";
     JUDGE "judge" " flags=allow-oom" ["start" "moves" "verdict"] STATE,
         "(id fence cooldown_us strike quarantine? shun_us)+";
     CANCEL "cancel" " flags=allow-oom" ["start" "moves" "sweep"] STATE,

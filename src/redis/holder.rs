@@ -110,7 +110,7 @@ impl Holder {
     }
 
     /// The connection of the moment, waiting for an attempt under way.
-    async fn link(self: &Arc<Self>, deadline: Instant) -> Result<Arc<Link>, Fault> {
+    pub(crate) async fn link(self: &Arc<Self>, deadline: Instant) -> Result<Arc<Link>, Fault> {
         let mut waited = false;
         loop {
             let mut attempt = match self.step(waited) {
@@ -182,6 +182,10 @@ impl Holder {
                 holder.leave(&link, &Fault::unavailable("Sentinel names another primary"));
             }
         });
+    }
+
+    pub(crate) fn opener(&self) -> &Opener {
+        &self.opener
     }
 
     fn leave(&self, link: &Arc<Link>, fault: &Fault) {

@@ -51,6 +51,11 @@ impl PoolKeys {
         self.key(ORDERS)
     }
 
+    /// The channel for hints that something came free: a sharded one, for it goes with the slot.
+    pub(crate) fn hints(&self) -> String {
+        self.key(FREE)
+    }
+
     /// The endpoints that rest for a site.
     pub(crate) fn shun(&self, site: &Site) -> String {
         self.key(&format!("{SHUN}:{site}"))
@@ -97,6 +102,7 @@ pub(crate) const STATE: &[&str] = &[
 
 const ORDERS: &str = "orders";
 const SHUN: &str = "shun";
+const FREE: &str = "free";
 
 #[cfg(test)]
 mod tests {

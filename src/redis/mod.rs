@@ -13,6 +13,7 @@
 //! | `holder` | one shared connection to a server, replaced when it is no longer good |
 //! | `sentinel` | finding the primary through Sentinel |
 //! | `cluster` | finding the node of a key in a cluster |
+//! | `hints` | listening for hints that something came free |
 //! | `link` | one connection: opened, asked, judged |
 //! | `fault` | what an error means: whether the call ran, what to do about it |
 //! | `check` | what a server must be to keep leases |
@@ -27,6 +28,7 @@ mod cluster;
 pub(crate) mod commands;
 mod connect;
 mod fault;
+pub(crate) mod hints;
 mod holder;
 pub(crate) mod keys;
 mod link;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::stream::BoxStream;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -182,5 +183,9 @@ impl LeaseStore for Wire {
 
     async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error> {
         self.memory.administer(request).await
+    }
+
+    fn hints(&self, pool: &crate::id::PoolName) -> Option<BoxStream<'static, ()>> {
+        self.memory.hints(pool)
     }
 }

@@ -2,9 +2,11 @@
 
 use std::time::Instant;
 
+use super::hints::{heard, is_heard};
 use super::server::{Server, free_port};
 use super::*;
 use crate::error::Kind;
+use crate::redis::hints::listen;
 
 /// Three primaries with a third of the slots each, and maybe a replica of the first.
 struct Nodes {
@@ -117,6 +119,22 @@ async fn a_slot_that_moves_is_followed_and_each_call_runs_once() {
     // Now MOVED.
     assert_eq!(lease(&connection, pool).await, Ok(3));
     assert_eq!(runs(to, pool), 3);
+}
+
+#[tokio::test]
+async fn hints_follow_their_slot() {
+    let nodes = Nodes::start(false).await;
+    let (pool, slot) = POOLS[0];
+    let channel = format!("lease:{{{pool}}}:free");
+    let mut hints = listen(nodes.connect().await, channel.clone());
+    heard(&mut hints, "the first one").await;
+    let [from, to, _] = &nodes.primaries[..] else { panic!() };
+    is_heard(&mut hints, from, &channel).await;
+    let id: String = to.ask("CLUSTER MYID");
+    for server in [to, from] {
+        let _: () = server.ask(&format!("CLUSTER SETSLOT {slot} NODE {id}"));
+    }
+    is_heard(&mut hints, to, &channel).await;
 }
 
 #[tokio::test]

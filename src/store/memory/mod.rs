@@ -18,6 +18,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use async_trait::async_trait;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use tokio::sync::watch;
 
 use self::pool::Pool;
 use super::{
@@ -63,6 +65,8 @@ use crate::id::PoolName;
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     pools: Arc<RwLock<HashMap<PoolName, Mutex<Pool>>>>,
+    /// Counts hints; they are for all pools of the store.
+    hints: watch::Sender<u64>,
 }
 
 impl MemoryStore {
@@ -79,6 +83,11 @@ impl MemoryStore {
         let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
         let pool = pools.get(name).ok_or_else(|| check::uninitialised(name))?;
         call(&mut pool.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Tells those who wait that something may have come free.
+    fn hint(&self) {
+        self.hints.send_modify(|hints| *hints += 1);
     }
 
     fn init(&self, name: PoolName, config: PoolConfig) -> Result<AdminReply, Error> {
@@ -110,7 +119,11 @@ impl LeaseStore for MemoryStore {
     }
 
     async fn release(&self, request: ReleaseRequest) -> Result<Vec<ReleaseReply>, Error> {
-        self.with(&request.pool, |pool| pool.release(&request))
+        let replies = self.with(&request.pool, |pool| pool.release(&request));
+        if request.hint {
+            self.hint();
+        }
+        replies
     }
 
     async fn cancel(&self, request: CancelRequest) -> Result<CancelReply, Error> {
@@ -130,10 +143,20 @@ impl LeaseStore for MemoryStore {
     }
 
     async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error> {
-        match request.order {
+        let reply = match request.order {
             Order::Init(config) => self.init(request.pool, config),
             order => self.with(&request.pool, |pool| pool.carry_out(&request.pool, order)),
-        }
+        };
+        self.hint();
+        reply
+    }
+
+    fn hints(&self, _: &PoolName) -> Option<BoxStream<'static, ()>> {
+        let next = |mut hints: watch::Receiver<u64>| async {
+            hints.changed().await.ok()?;
+            Some(((), hints))
+        };
+        Some(stream::unfold(self.hints.subscribe(), next).boxed())
     }
 
     fn answers_at_once(&self) -> bool {

@@ -29,7 +29,18 @@ impl RedisStore {
             Order::Resume => self.whole(&pool, &RESUME, Some("pause")).await?,
             Order::EndHold => self.whole(&pool, &RESUME, Some("hold")).await?,
         };
+        self.hint(&pool).await;
         Ok(AdminReply::new(changed))
+    }
+
+    /// Tells those who wait that an order may have readied something; they ask now and then anyway.
+    async fn hint(&self, pool: &Known) {
+        let channel = pool.keys.hints();
+        let mut hint = redis::cmd("SPUBLISH");
+        hint.arg(&channel).arg("");
+        if let Err(fault) = self.0.connection.send_to(&channel, hint).await {
+            tracing::debug!(pool = %pool.name, reason = %fault, "no hint was given");
+        }
     }
 
     async fn init(&self, pool: &Known, config: &PoolConfig) -> Result<usize, Error> {
