@@ -80,7 +80,11 @@ impl Connection {
     pub(crate) async fn address_of(&self, key: &str) -> Result<Address, Fault> {
         let deadline = Instant::now() + self.0.call_timeout;
         match &self.0.route {
-            Route::One(holder) => Ok(holder.link(deadline).await?.address().clone()),
+            Route::One(holder) => {
+                // One server has all keys.
+                let _ = key;
+                Ok(holder.link(deadline).await?.address().clone())
+            }
             #[cfg(feature = "redis-cluster")]
             Route::Cluster(cluster) => {
                 cluster.address_of(deadline, key).await.map_err(|failure| failure.fault)

@@ -8,8 +8,8 @@ use futures_util::future::join_all;
 use http::StatusCode;
 use reqwest_lease::conformance::Fixture;
 use reqwest_lease::{
-    Error, Kind, LeaseInfo, LeaseMiddleware, LeaseStore, Member, Order, Pool, PoolBuilder,
-    PoolConfig, RedisStore,
+    Endpoint, EndpointId, Error, Inventory, Kind, LeaseInfo, LeaseMiddleware, LeaseStore, Member,
+    Order, Pool, PoolBuilder, PoolConfig, RedisStore,
 };
 
 use crate::local::proxy::{ForwardProxy, Manners};
@@ -129,12 +129,17 @@ async fn without_wakeups_a_release_elsewhere_is_not_heard_of() {
 #[tokio::test]
 async fn many_who_ask_at_once_share_calls() {
     let redis = Redis::on(Arc::new(Server::start(&[]))).await;
-    let proxies: Vec<_> =
-        join_all((0..64).map(|_| async { ForwardProxy::start(Manners::default()).await.unwrap() }))
-            .await;
-    let proxies: Vec<_> = proxies.iter().collect();
-    let pool = pool(&redis, &proxies).await;
-    set_up(&redis, &pool, &proxies).await;
+    let endpoint = |nth: usize| {
+        let id = EndpointId::new(format!("e{nth}")).unwrap();
+        Endpoint::new(id, "http://127.0.0.1:1", None).unwrap()
+    };
+    let inventory = Inventory::from_endpoints((0..64).map(endpoint)).unwrap();
+    let members =
+        inventory.snapshot().iter().map(|endpoint| Member::new(endpoint.id().clone())).collect();
+    let store = redis.store.clone();
+    let pool = Pool::builder(redis.pool(), inventory).store(store).build().await.unwrap();
+    pool.administer(Order::Init(PoolConfig::default())).await.unwrap();
+    pool.administer(Order::Add(members)).await.unwrap();
     let asked = redis.calls("evalsha").await;
     let held = join_all((0..64).map(|_| pool.hold())).await;
     let calls = redis.calls("evalsha").await - asked;
