@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::question::{Doubt, LEAST_PATIENCE, UNANSWERED};
-use super::queue::{Barred, Doubtful, Launch, Place, Queue, Rest, Told};
+use super::queue::{Barred, Doubtful, Launch, MAX_FLIGHTS, Place, Queue, Rest, Told};
 use super::wants::{Later, Wants};
 use super::{Lease, Pool};
 use crate::error::Error;
@@ -39,6 +39,7 @@ impl Queue {
         if !unknown.is_empty() {
             self.exclude(&launch.wants, unknown);
         }
+        self.window = if short.is_some() { 1 } else { (self.window * 2).clamp(1, MAX_FLIGHTS) };
         if let Some(later) = short {
             self.dismiss(later, |_, place| !place.patient && place.wants == launch.wants);
             self.dry = self.patient() > 0;
@@ -83,7 +84,7 @@ impl Queue {
         }
         let next = later.after.and_then(|after| now.checked_add(after));
         let rest = Rest { until: now + rest, seen: launch.seen };
-        self.dry = true;
+        (self.dry, self.window) = (true, 1);
         self.barred.retain(|barred| barred.wants != launch.wants);
         if later.restricted {
             self.barred.push(Barred { wants: launch.wants.clone(), rest, next });

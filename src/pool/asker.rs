@@ -94,7 +94,7 @@ impl<'a> Flight<'a> {
     }
 
     fn failed(&mut self, why: &Error) {
-        let mut tokens = std::mem::take(&mut self.call.tokens);
+        let mut tokens = std::mem::take(&mut self.call.tokens).into_vec();
         if !why.may_have_run() {
             tokens.truncate(self.launch.doubtful);
         }
@@ -113,7 +113,7 @@ impl<'a> Flight<'a> {
 
     /// The store has answered: those that were in doubt before still are.
     fn answered(&mut self) -> Vec<Token> {
-        let mut tokens = std::mem::take(&mut self.call.tokens);
+        let mut tokens = std::mem::take(&mut self.call.tokens).into_vec();
         tokens.truncate(self.launch.doubtful);
         tokens
     }

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tokio::time::{Instant, timeout_at};
 
 use super::wants::{Later, Wants};
@@ -21,12 +22,12 @@ pub(super) const UNANSWERED: &str = "the store has not answered in time";
 /// Tokens of a call that may still take place; cancelled when it is dropped.
 pub(super) struct Unanswered<'a> {
     pool: &'a Pool,
-    pub(super) tokens: Vec<Token>,
+    pub(super) tokens: SmallVec<[Token; 1]>,
 }
 
 impl<'a> Unanswered<'a> {
-    pub(super) const fn new(pool: &'a Pool, tokens: Vec<Token>) -> Self {
-        Self { pool, tokens }
+    pub(super) fn new(pool: &'a Pool, tokens: impl Into<SmallVec<[Token; 1]>>) -> Self {
+        Self { pool, tokens: tokens.into() }
     }
 
     /// Asks the store, for no longer than `patience`, but for long enough that one who would not
@@ -38,7 +39,7 @@ impl<'a> Unanswered<'a> {
     ) -> Result<AcquireReply, Error> {
         let shared = &self.pool.0;
         let request = AcquireRequest {
-            tokens: self.tokens.clone(),
+            tokens: self.tokens.to_vec(),
             expiry_cooldown: shared.settings.expiry_cooldown,
             site: wants.site.clone(),
             exclude: wants.exclude.clone(),
@@ -119,7 +120,7 @@ impl Pool {
             if self.is_closed() {
                 return Err(self.closed());
             }
-            let mut call = Unanswered::new(self, vec![Token::random()]);
+            let mut call = Unanswered::new(self, [Token::random()]);
             let asked = Instant::now();
             let reply = call.ask(wants, patience).await;
             if reply.is_ok() {

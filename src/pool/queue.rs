@@ -15,16 +15,17 @@ use crate::secret::Token;
 use crate::store::MAX_BATCH;
 
 /// Questions in the air while nobody has to wait, each for wants of its own.
-const MAX_FLIGHTS: usize = 16;
+pub(super) const MAX_FLIGHTS: usize = 16;
 
 /// The queue of a pool in this process.
 ///
 /// While nobody is known to have to wait, all who want the same are asked for together, and those
 /// who want something else beside them. As soon as there is less than was asked for the queue is
-/// **dry**: then one question is in the air at a time, and it is for the longest run of those at
-/// the head who want the same, so that nobody is served before somebody who came earlier. Those
-/// for whom nothing free will do keep their places and are passed over until it is worth asking
-/// for them again.
+/// **dry** until nobody waits: then the question is for the longest run of those at the head who
+/// want the same, so that nobody is served before somebody who came earlier. While such questions
+/// are answered in full the next runs are asked for behind it, in order, twice as many each time.
+/// Those for whom nothing free will do keep their places and are passed over until it is worth
+/// asking for them again.
 #[derive(Default)]
 pub(super) struct Queue {
     pub(super) places: BTreeMap<u64, Place>,
@@ -36,6 +37,8 @@ pub(super) struct Queue {
     pub(super) rest: Option<Rest>,
     pub(super) barred: Vec<Barred>,
     pub(super) dry: bool,
+    /// Runs that are asked for at a time while it is dry.
+    pub(super) window: usize,
     /// Somebody's time is up, and it waits for an answer.
     pub(super) overdue: bool,
     /// Why there was no lease, and when there is the next chance.
@@ -194,8 +197,9 @@ impl Queue {
         Plan::Ask(launches, ends.filter(|end| *end > now).min())
     }
 
-    /// The longest run at the head, if nothing is in the air. Those ahead of it for whom nothing
-    /// would do when they were last asked for are asked for beside it.
+    /// The longest run at the head, and those behind it as far as the window goes, if nothing is in
+    /// the air. Those ahead for whom nothing would do when they were last asked for are asked for
+    /// too.
     fn head(&self, now: Instant, changes: u64) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         if !self.flights.is_empty() {
@@ -208,9 +212,10 @@ impl Queue {
             {
                 continue;
             }
-            let nothing_did = |run: &Run| self.barred.iter().any(|b| b.wants == run.wants);
-            let ends = runs.last().is_some_and(|run| !nothing_did(run));
-            if ends || runs.len() == MAX_FLIGHTS || runs.iter().any(|run| run.wants == *wants) {
+            let nothing_did = |run: &&Run| self.barred.iter().any(|b| b.wants == run.wants);
+            let ahead = runs.len() - runs.iter().filter(nothing_did).count();
+            let ends = ahead >= self.window.max(1) || runs.len() == MAX_FLIGHTS;
+            if ends || runs.iter().any(|run| run.wants == *wants) {
                 break;
             }
             runs.push(Run::of(place));

@@ -81,7 +81,7 @@ impl PoolKeys {
 /// | `former` | hash | id: assignments of a member that was removed |
 ///
 /// Beside them are `orders` (hash, id: `disable`, `drain`, `remove` or `quarantine:code`; `*`:
-/// `pause`) and `shun:site` (zset, id by the end of its rest; the only key that expires). Times are
+/// `pause`), the channel `free` for hints and `shun:site` (zset, id by the end of its rest; the only key that expires). Times are
 /// whole microseconds of the server's clock, so that what comes first within a millisecond stays
 /// first.
 pub(crate) const STATE: &[&str] = &[

@@ -97,6 +97,28 @@ async fn nobody_overtakes_one_who_wants_something_else() {
     assert!(served.lock().unwrap().iter().copied().eq(0..20), "{served:?}");
 }
 
+/// Long queues of many who want something else are not served one by one.
+#[tokio::test(start_paused = true)]
+async fn a_queue_speeds_up_when_there_is_enough() {
+    let (pool, wire) = pool_of_many(64).await;
+    wire.order(Order::Pause).await;
+    let served = Mutex::new(Vec::new());
+    let waiters = join_all((0..64).map(async |nth| {
+        let lease = pool.lease(at(&format!("s{nth}.test")), HOUR).await.unwrap();
+        served.lock().unwrap().push(nth);
+        lease
+    }));
+    let started = Instant::now();
+    let resume = async {
+        settle().await;
+        wire.always(Call::Acquire, Fault::Late(millis(10)));
+        pool.administer(Order::Resume).await.unwrap();
+    };
+    let _leases = tokio::join!(waiters, resume);
+    assert!(served.lock().unwrap().iter().copied().eq(0..64), "{served:?}");
+    assert!(started.elapsed() < millis(100), "{:?} for 64 at 10 ms", started.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_goes_in_the_middle_leaves_its_grant_to_the_next() {
     let (pool, wire) = pool_of(&["a", "b"], |builder| builder).await;

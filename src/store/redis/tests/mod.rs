@@ -4,6 +4,7 @@ mod arguments;
 mod backlog;
 mod checker;
 mod damage;
+mod hints;
 mod hold;
 mod leftovers;
 mod memory;
