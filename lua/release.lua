@@ -3,13 +3,13 @@
 --
 -- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 --   shun*
--- ARGV: (token cooldown_us strike quarantine? shun_us)+
+-- ARGV: (token cooldown_us strike quarantine? shun_us)+ hint?
 -- Replies:
 --   ended (released|not_owner)+
 --   uninitialised
 --   too_new schema
 local meta, leases, requests, uses, strikes = KEYS[1], KEYS[4], KEYS[6], KEYS[10], KEYS[12]
-local asked = #ARGV / 5
+local asked = (#ARGV - 1) / 5
 if asked ~= floor(asked) or asked < 1 or asked > 16 then
   refuse('releases')
 end
@@ -73,7 +73,6 @@ for nth, at in ipairs(ended) do
     rare().shun(KEYS[sites[at]], owner[nth], rests[at])
   end
 end
-if move then
-  move.settle(owner, order, code, ready_at)
-end
+local _ = move and move.settle(owner, order, code, ready_at)
+tell(ARGV[#ARGV], ready_at, order, code)
 return reply

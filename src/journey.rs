@@ -1,7 +1,10 @@
 //! One request on its way: budget, lease, endpoint, exchange, verdict, and on to the next hop.
 
+use std::future::{Future, poll_fn};
 use std::mem;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use reqwest::{Request, Response};
@@ -17,7 +20,7 @@ use crate::id::EndpointId;
 use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
 use crate::outcome::{Attempt, Outcome};
-use crate::pool::{Lease, Pool, Trust, Wants};
+use crate::pool::{Doubt, Lease, Now, Pool, Trust, Wants};
 use crate::progress::{Phase, watched};
 use crate::record::Record;
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
@@ -53,6 +56,8 @@ pub(crate) struct Journey<'a, T> {
     patience: Duration,
     trip: Trip,
     suspects: Suspects,
+    /// What the store left unanswered when it was asked without a wait.
+    doubt: Option<Doubt>,
 }
 
 /// What admits a send.
@@ -110,6 +115,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             patience: options.max_wait.unwrap_or(pool.settings().max_wait),
             trip: Trip::default(),
             suspects: Suspects::default(),
+            doubt: None,
         })
     }
 
@@ -211,7 +217,17 @@ impl<'a, T: Transport> Journey<'a, T> {
     /// Waits for a turn's slots, and counts the time.
     async fn budgeted(&mut self, turn: &mut Turn) -> Result<(), Error> {
         let (started, pauses) = (Instant::now(), turn.pauses());
-        let done = timeout(self.patience(), turn.slot()).await;
+        let done = {
+            let mut step = pin!(timeout(self.patience(), turn.slot()));
+            match poll_fn(|cx| Poll::Ready(step.as_mut().poll(cx))).await {
+                Poll::Ready(done) => done,
+                Poll::Pending => {
+                    // It may stand for a lease, and none is held through a wait for the budget.
+                    self.doubt = None;
+                    step.await
+                }
+            }
+        };
         let waited = started.elapsed();
         self.trip.budget_wait += waited;
         self.trip.pauses += turn.pauses() - pauses;
@@ -231,7 +247,8 @@ impl<'a, T: Transport> Journey<'a, T> {
             // Requests could wait for each other's suspects.
             self.suspects.let_go();
         }
-        let leased = self.pool.lease(self.wants(prefer), self.patience()).await;
+        let (wants, doubt) = (self.wants(prefer), self.doubt.take());
+        let leased = self.pool.lease_after(wants, self.patience(), doubt).await;
         let (lease, waited) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
@@ -252,10 +269,16 @@ impl<'a, T: Transport> Journey<'a, T> {
     /// Takes a lease if that needs no wait but for the store's answer.
     async fn lease_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
         let leased = Box::pin(self.pool.lease_now(self.wants(prefer), self.patience())).await;
-        let (lease, took) = leased.map_err(|error| self.or_timed_out(error))?;
+        let (now, took) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += took;
         self.patience = self.patience.saturating_sub(took);
-        Ok(lease.map(|lease| self.own(lease)))
+        Ok(match now {
+            Now::Lease(lease) => Some(self.own(lease)),
+            Now::Later(doubt) => {
+                self.doubt = doubt;
+                None
+            }
+        })
     }
 
     fn wants(&self, prefer: Option<EndpointId>) -> Wants {

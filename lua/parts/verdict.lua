@@ -1,3 +1,14 @@
+-- Tells those who listen on a channel when one of some endpoints has become ready. Who may not
+-- publish gives back all the same.
+local function tell(channel, ready_at, orders, codes)
+  for nth, at in ipairs(channel ~= '' and ready_at or {}) do
+    if at <= now and not orders[nth] and not codes[nth] then
+      pcall(call, 'SPUBLISH', channel, '')
+      return
+    end
+  end
+end
+
 -- Readies endpoints that nothing stands against, by rank where they have one, or lets them cool.
 -- These keys have not been looked at: this comes before other writes, and an error leaves nothing.
 local function free(ids, ready_at, ranks, due)

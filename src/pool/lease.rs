@@ -23,6 +23,8 @@ pub(crate) struct Lease {
     endpoint: Arc<Endpoint>,
     ttl: Duration,
     site: Option<Site>,
+    /// When the store ends it at the earliest, unless it is renewed.
+    ends: Option<Instant>,
     trusted_until: Option<Instant>,
     /// The same moment, once somebody else goes by it too.
     trust: Option<Trust>,
@@ -94,10 +96,11 @@ impl Lease {
     ) -> Result<Self, EndpointId> {
         let shared = &pool.0;
         shared.core.counters.grants.add_one();
+        let ends = grant.term.map(|term| asked + term.remaining);
         let Some(endpoint) = pool.endpoint(&grant.endpoint) else {
             shared.core.counters.unknown_endpoints.add_one();
             tracing::debug!(pool = %shared.core.name, endpoint = %grant.endpoint, "not in the inventory");
-            give_back(&pool, &grant, Outcome::Unused, None);
+            give_back(&pool, &grant, Outcome::Unused, None, ends);
             return Err(grant.endpoint);
         };
         let trusted_until =
@@ -107,6 +110,7 @@ impl Lease {
             endpoint,
             ttl: wants.ttl,
             site: wants.site.clone(),
+            ends,
             trusted_until,
             trust: None,
             renewal: None,
@@ -168,6 +172,12 @@ impl Lease {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn as_released(&self) -> Release {
+        let (claim, verdict) = (self.grant.claim(), crate::verdict::Verdict::default());
+        Release { claim, verdict, site: None }
+    }
+
     /// Has its token cancelled once it has been given back.
     pub(super) fn cancel_at_the_end(&mut self) {
         self.cancel = true;
@@ -191,6 +201,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        let ends = self.ends.max(self.trusted_until());
         // A renewal or an upload under way on another thread is told so.
         if let Some(trust) = self.trust.take() {
             trust.end();
@@ -201,14 +212,20 @@ impl Drop for Lease {
         if self.outcome == Outcome::Expired {
             self.pool.0.core.counters.expirations.add_one();
         }
-        give_back(&self.pool, &self.grant, self.outcome, self.site.take());
+        give_back(&self.pool, &self.grant, self.outcome, self.site.take(), ends);
         if let (true, Some(term)) = (self.cancel, self.grant.term) {
-            self.pool.0.releaser.cancel(&self.pool.0.core, term.token);
+            self.pool.cancel(term.token);
         }
     }
 }
 
-fn give_back(pool: &Pool, grant: &Grant, outcome: Outcome, site: Option<Site>) {
+fn give_back(
+    pool: &Pool,
+    grant: &Grant,
+    outcome: Outcome,
+    site: Option<Site>,
+    ends: Option<Instant>,
+) {
     let shared = &pool.0;
     let verdict = shared.judge.judge(Evidence::new(outcome, grant.strikes));
     if verdict.quarantine.is_some() || !verdict.cooldown.is_zero() {
@@ -221,7 +238,9 @@ fn give_back(pool: &Pool, grant: &Grant, outcome: Outcome, site: Option<Site>) {
             "verdict"
         );
     }
-    shared.releaser.release(&shared.core, Release { claim: grant.claim(), verdict, site });
+    // The verdict on a grant of a shared pool has no deadline.
+    let ends = ends.unwrap_or_else(|| Instant::now() + shared.settings.ttl);
+    shared.releaser.release(&shared.core, Release { claim: grant.claim(), verdict, site }, ends);
 }
 
 /// What weighs most when one lease saw several outcomes.

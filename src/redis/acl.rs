@@ -134,9 +134,9 @@ const WRITE: &[&str] = &[
     "zincrby",
     "zremrangebyscore",
     "zremrangebyrank",
-    "publish",
-    "subscribe",
-    "unsubscribe",
+    "spublish",
+    "ssubscribe",
+    "sunsubscribe",
 ];
 
 const READ_AUDIT: &[&str] = &["xlen", "xrange", "xrevrange"];

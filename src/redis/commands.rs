@@ -69,7 +69,7 @@ commands! {
         "token ttl_us";
     RELEASE "release" " flags=allow-oom"
         ["start" "arguments" "verdict"] => {"moves" "strikes": moves judge shun} [] STATE,
-        "(token cooldown_us strike quarantine? shun_us)+";
+        "(token cooldown_us strike quarantine? shun_us)+ hint?";
     JUDGE "judge" " flags=allow-oom" ["start" "arguments" "moves" "strikes" "verdict"] STATE,
         "(id fence cooldown_us strike quarantine? shun_us)+";
     CANCEL "cancel" " flags=allow-oom" ["start" "arguments" "moves" "sweep"] STATE,

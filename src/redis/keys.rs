@@ -51,6 +51,11 @@ impl PoolKeys {
         self.key(ORDERS)
     }
 
+    /// The channel for hints that something came free: a sharded one, for it goes with the slot.
+    pub(crate) fn hints(&self) -> String {
+        self.key(FREE)
+    }
+
     /// The endpoints that rest for a site.
     pub(crate) fn shun(&self, site: &Site) -> String {
         self.key(&format!("{SHUN}:{site}"))
@@ -96,11 +101,12 @@ impl BudgetKeys {
 /// | `strikes` | hash | id: `count:fence`, the pool's last fence when the last was added |
 ///
 /// Beside them are `orders` (hash, id: `disable`, `drain`, `remove` or `quarantine:code`; `*`:
-/// `pause`), `shun:site` (zset, id by the end of its rest; the only key that expires) and `audit`
-/// (stream, the orders with who, config version, time and ids; about the last 10,000; it outlasts
-/// the pool). Times are whole microseconds of the server's clock, so that what comes first within a
-/// millisecond stays first. A `note` is a text so long that the server looks fields up by hash, and
-/// not from end to end: with 200 leases the search would be three quarters of a batch's cost.
+/// `pause`), the channel `free` for hints, `shun:site` (zset, id by the end of its rest; the only key
+/// that expires) and `audit` (stream, the orders with who, config version, time and ids; about the
+/// last 10,000; it outlasts the pool). Times are whole microseconds of the server's clock, so that
+/// what comes first within a millisecond stays first. A `note` is a text so long that the server
+/// looks fields up by hash, and not from end to end: with 200 leases the search would be three
+/// quarters of a batch's cost.
 pub(crate) const STATE: &[&str] = &[
     "meta",
     "ready",
@@ -118,6 +124,7 @@ pub(crate) const STATE: &[&str] = &[
 
 const ORDERS: &str = "orders";
 const SHUN: &str = "shun";
+const FREE: &str = "free";
 
 #[cfg(test)]
 mod tests {

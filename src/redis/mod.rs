@@ -14,6 +14,7 @@
 //! | `holder` | one shared connection to a server, replaced when it is no longer good |
 //! | `sentinel` | finding the primary through Sentinel |
 //! | `cluster` | finding the node of a key in a cluster |
+//! | `hints` | listening for hints that something came free |
 //! | `link` | one connection: opened, asked, judged |
 //! | `fault` | what an error means: whether the call ran, what to do about it |
 //! | `check` | what a server must be to keep leases |
@@ -29,6 +30,7 @@ pub(crate) mod commands;
 mod connect;
 mod fault;
 pub(crate) mod handle;
+pub(crate) mod hints;
 mod holder;
 pub(crate) mod keys;
 mod link;

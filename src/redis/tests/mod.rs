@@ -5,6 +5,7 @@ mod checks;
 #[cfg(feature = "redis-cluster")]
 mod cluster;
 mod faults;
+mod hints;
 mod logs;
 mod lost;
 mod moves;

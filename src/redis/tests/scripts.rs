@@ -111,8 +111,8 @@ fn arguments_are_told_apart() {
     let least = ["ttl_us", "cooldown_us", "random", "prefer", "tokens"];
     assert!(!commands::ACQUIRE.takes(&least));
     let release = ["token", "cooldown_us", "strike", "quarantine", "shun_us"];
-    assert!(commands::RELEASE.takes(&[release, release].concat()));
-    assert!(!commands::RELEASE.takes(&release[..4]));
+    assert!(commands::RELEASE.takes(&[&release[..], &release, &["hint"]].concat()));
+    assert!(!commands::RELEASE.takes(&[&release[..4], &["hint"]].concat()));
     assert!(commands::REAP.takes(&[]) && !commands::REAP.takes(&["id"]));
 }
 

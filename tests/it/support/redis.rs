@@ -92,6 +92,14 @@ impl Redis {
         format!("{}:{{{}}}:{name}", self.namespace, self.pool())
     }
 
+    /// How often the server has been sent a command, by anybody.
+    pub(crate) async fn calls(&self, command: &str) -> u64 {
+        let stats: String = self.send("INFO commandstats").await;
+        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:")));
+        let calls = line.and_then(|line| line.strip_prefix("calls=")?.split(',').next());
+        calls.map_or(0, |calls| calls.parse().unwrap())
+    }
+
     /// Sends a command.
     pub(crate) async fn send<T: redis::FromRedisValue>(&self, command: &str) -> T {
         let mut words = command.split(' ');
