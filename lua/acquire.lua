@@ -55,13 +55,13 @@ for nth, id in ipairs(picked) do
   record[left], record[right] = token, number .. ':' .. stamp .. ':' .. cooldown_us .. ':' .. id
 end
 if not next(grants) then
-  choose = choose or choice(excluded, exclusions, shun)
-  return refused(barred, #tokens, paused, held, choose.none)
+  return refused(barred, #tokens, paused, held, (choose or choice(excluded, exclusions, shun)).none)
 end
 
 local reply = told(grants, #tokens, strikes)
 if #picked > 0 then
   local scores = weighted ~= '0' and raised(picked, uses, weights) or call('ZCARD', uses)
+  allowed(meta, {'ZADD', 'ZREM', 'ZINCRBY'})
   -- The one key that was not looked at comes first: if it is of another type nothing is written.
   call('HSET', owners, unpack(owner))
   call('HSET', requests, unpack(record))

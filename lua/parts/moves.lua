@@ -19,6 +19,10 @@ local function moves(by_share)
 
   -- Before a call writes to keys that it has not read: what an error leaves written stays so.
   function move.check_types()
+    allowed(meta, {
+      'EXISTS', 'HDEL', 'HGET', 'HLEN', 'HMGET', 'HSCAN', 'HSET', 'ZADD', 'ZCARD', 'ZCOUNT',
+      'ZINCRBY', 'ZMSCORE', 'ZRANGE', 'ZREM', 'ZSCORE',
+    })
     for nth, key in ipairs(KEYS) do
       check_type(key, types[nth] or 'zset')
     end

@@ -50,3 +50,13 @@ local function closed(schema)
     return {'too_new', schema}
   end
 end
+
+-- Ends the call when its user may not do one of these to a key. It comes before the first write: a
+-- denial later leaves half a call written.
+local function allowed(key, commands)
+  for _, command in ipairs(commands) do
+    if not redis.acl_check_cmd(command, key) then
+      error({err = 'NOPERM ' .. command})
+    end
+  end
+end

@@ -4,11 +4,13 @@ mod arguments;
 mod backlog;
 mod checker;
 mod damage;
+mod denied;
 mod hold;
 mod leftovers;
 mod memory;
 mod random;
 mod scan;
+mod scenes;
 #[allow(dead_code, reason = "the integration tests need more of it")]
 #[path = "../../../../tests/it/support"]
 mod support {
@@ -21,12 +23,12 @@ use std::time::Duration;
 pub(super) use self::support::redis::{Redis, Server};
 use crate::conformance::Fixture;
 use crate::error::{Error, Kind};
-use crate::id::EndpointId;
+use crate::id::{EndpointId, PoolName};
 use crate::secret::Token;
 use crate::store::{
     AcquireReply, AcquireRequest, AdminRequest, CancelReply, CancelRequest, Grant, LeaseStore,
-    Member, Order, PoolConfig, ReapRequest, Release, ReleaseReply, ReleaseRequest, RenewReply,
-    RenewRequest,
+    Member, Order, PoolConfig, ReapRequest, RedisStore, Release, ReleaseReply, ReleaseRequest,
+    RenewReply, RenewRequest,
 };
 use crate::verdict::Verdict;
 
