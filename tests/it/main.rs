@@ -15,6 +15,7 @@ mod readme;
 mod redirects;
 mod redis_conformance;
 mod redis_pools;
+mod redis_roles;
 mod requests;
 mod rig;
 mod secrets;
