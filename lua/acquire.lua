@@ -61,7 +61,7 @@ end
 local reply = told(grants, #tokens, strikes)
 if #picked > 0 then
   local scores = weighted ~= '0' and raised(picked, uses, weights) or call('ZCARD', uses)
-  allowed(meta, {'ZADD', 'ZREM', 'ZINCRBY'})
+  allowed(meta, {ZADD = 2, ZREM = 1, ZINCRBY = 2})
   -- The one key that was not looked at comes first: if it is of another type nothing is written.
   call('HSET', owners, unpack(owner))
   call('HSET', requests, unpack(record))

@@ -57,7 +57,7 @@ local reply, scores = told(grants, #tokens, strikes), {}
 for nth, share in ipairs(shares) do
   scores[2 * nth - 1], scores[2 * nth] = string.format('%.17g', share), picked[nth]
 end
-allowed(meta, {'HSET'})
+allowed(meta, {HSET = 2})
 call('ZADD', uses, unpack(scores))
 call('ZADD', ready, unpack(scores))
 call('HSET', meta, 'fence', text(fence + #wants))

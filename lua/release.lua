@@ -56,7 +56,7 @@ local ranks = policy == 'least_assigned' and call('ZMSCORE', uses, unpack(owner)
 local move = not plain and moves(policy == 'least_assigned')
 local _ = move and move.check_types() or call('ZCARD', ready) + call('ZCARD', cooling)
 
-allowed(meta, {'ZREM', 'ZADD', struck and 'HSET' or nil})
+allowed(meta, {ZREM = 1, ZADD = 2, HSET = struck and 2 or nil})
 -- The one key that may not have been looked at comes first.
 call('HDEL', owners, unpack(owner))
 call('HDEL', requests, unpack(gone))

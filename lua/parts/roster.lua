@@ -25,7 +25,7 @@ local function roster(move)
       return shut
     end
     move.check_types()
-    allowed(move.orders, {'HSET', 'HDEL'})
+    allowed(move.orders, {HSET = 2, HDEL = 1})
     for nth, share in ipairs(call('ZMSCORE', uses, unpack(ids))) do
       if not share then
         return {'unknown', ids[nth]}

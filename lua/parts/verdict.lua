@@ -57,7 +57,7 @@ local function verdict_at(at, key)
     if not KEYS[key] then
       refuse('shun')
     end
-    allowed(KEYS[key], {'PEXPIREAT'})
+    allowed(KEYS[key], {PEXPIREAT = 1})
   end
   return integer(ARGV[at], 0, LONGEST, 'cooldown'), strike, code ~= '' and code or nil, rest, key
 end
