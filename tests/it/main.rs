@@ -16,6 +16,8 @@ mod redirects;
 mod redis_conformance;
 mod redis_pools;
 mod redis_roles;
+#[cfg(all(feature = "redis-cluster", feature = "redis-sentinel"))]
+mod redis_topologies;
 mod requests;
 mod rig;
 mod secrets;
