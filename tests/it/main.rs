@@ -18,6 +18,7 @@ mod redis_pools;
 mod redis_roles;
 #[cfg(all(feature = "redis-cluster", feature = "redis-sentinel"))]
 mod redis_topologies;
+mod redis_trouble;
 mod requests;
 mod rig;
 mod secrets;

@@ -54,6 +54,13 @@ impl Server {
         self.0.address().port()
     }
 
+    /// Sends the process a signal by name.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.0.id().to_string();
+        let sent = std::process::Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
     /// A connection beside the store's.
     pub(crate) async fn connection(&self) -> MultiplexedConnection {
         let client = redis::Client::open(self.url()).unwrap();
