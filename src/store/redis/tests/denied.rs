@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::scenes::{self, Scene, call};
 use super::*;
 use crate::redis::commands;
+use crate::redis::keys::STATE;
 
 /// The commands inside all scripts: their quoted words, as far as the server knows them.
 async fn inner_commands(redis: &Redis) -> BTreeSet<String> {
@@ -72,6 +73,38 @@ async fn leaves_all_as_it_was(name: &str, scene: Scene) {
         }
         let everywhere = ["TIME", "HGET", "HMGET", "EVALSHA"];
         assert!(refusals > 10 || !everywhere.contains(&command), "{name}: {command} {refusals}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_key_leaves_all_as_it_was() {
+    let names: Vec<_> = STATE.iter().copied().chain(["orders", "shun:*"]).collect();
+    for (scene_name, scene) in scenes::all().await {
+        let Scene { redis, held } = &scene;
+        let (store, user) = limited(redis).await;
+        let good = scene.everything().await;
+        for missing in &names {
+            let mut rules = redis::cmd("ACL");
+            rules.arg("SETUSER").arg(&user).arg("resetkeys");
+            for name in names.iter().filter(|name| *name != missing) {
+                rules.arg(format!("~{}", redis.key(name)));
+            }
+            rules.exec_async(&mut redis.connection.clone()).await.unwrap();
+            let mut refusals = 0;
+            for nth in 0.. {
+                let Some(reply) = call(&store, &redis.pool(), held, nth).await else { break };
+                let after = scene.everything().await;
+                if let Err(error) = reply {
+                    assert!(after == good, "{scene_name}: {missing}, call {nth}: {error}");
+                    refusals += usize::from(error.kind() == Kind::StoreRefused);
+                }
+                if after != good {
+                    scene.restore(&good).await;
+                }
+            }
+            let least = if *missing == "shun:*" { 1 } else { 10 };
+            assert!(refusals >= least, "{scene_name}: {missing} {refusals}");
+        }
     }
 }
 
