@@ -11,7 +11,7 @@ use reqwest_lease::{
     ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Status,
 };
 
-use crate::support::redis::Redis;
+use crate::support::redis::{PATIENCE, Redis};
 
 /// A store that asks as a worker, an administrator or an observer, by what is asked.
 pub(crate) struct Roles {
@@ -42,7 +42,8 @@ pub(crate) async fn login(redis: &Redis, role: RedisRole) -> String {
 
 async fn store(redis: &Redis, role: RedisRole) -> RedisStore {
     let url = login(redis, role).await;
-    RedisStore::builder(url).namespace(&redis.namespace).build().await.unwrap()
+    let builder = RedisStore::builder(url).namespace(&redis.namespace);
+    builder.call_timeout(PATIENCE).build().await.unwrap()
 }
 
 #[async_trait::async_trait]

@@ -14,7 +14,7 @@ use reqwest_lease::conformance;
 use reqwest_lease::{PoolName, RedisStore, RedisStoreBuilder};
 
 use crate::support::program::{Program, free_port};
-use crate::support::redis::{Redis, Server, program};
+use crate::support::redis::{PATIENCE, Redis, Server, program};
 
 /// A property, by name.
 type Property = (&'static str, fn(Redis) -> BoxFuture<'static, Redis>);
@@ -54,7 +54,8 @@ async fn hold(fixture: impl AsyncFn(usize) -> Redis) {
 
 async fn redis(builder: RedisStoreBuilder, server: Arc<Server>, nth: usize) -> Redis {
     let (namespace, pool) = (format!("n{nth}"), PoolName::new(format!("p{nth}")).unwrap());
-    let store = builder.namespace(&namespace).build().await.unwrap();
+    let builder = builder.namespace(&namespace).call_timeout(PATIENCE);
+    let store = builder.build().await.unwrap();
     Redis { store, namespace, pool, connection: server.connection().await, server }
 }
 

@@ -64,9 +64,11 @@ async fn without_a_cancel_the_sleeper_leases_when_it_wakes() {
     // The server knows the script from now on.
     drop(pool.hold().await.unwrap());
     until(&redis, "the lease is back", async |redis| leased(redis).await == 0).await;
+    let builder = RedisStore::builder(redis.server.url()).namespace(&redis.namespace);
+    let store = builder.call_timeout(Duration::from_millis(300)).build().await.unwrap();
     redis.server.signal("STOP");
     let request = AcquireRequest::new(redis.pool(), Token::random(), Duration::from_secs(60));
-    let error = redis.store.acquire(request).await.unwrap_err();
+    let error = store.acquire(request).await.unwrap_err();
     assert!(error.may_have_run(), "{error}");
     redis.server.signal("CONT");
     until(&redis, "it is leased", async |redis| leased(redis).await == 1).await;

@@ -72,6 +72,9 @@ impl Server {
     }
 }
 
+/// Time for a call where a test is not about time: on a busy machine a server may be put off.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A store with a namespace of its own on the shared server.
 pub(crate) struct Redis {
     pub(crate) store: RedisStore,
@@ -100,7 +103,8 @@ impl Redis {
         while !ready().await && std::time::Instant::now() < patience {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let store = RedisStore::builder(server.url()).namespace(&namespace).build().await.unwrap();
+        let builder = RedisStore::builder(server.url()).namespace(&namespace);
+        let store = builder.call_timeout(PATIENCE).build().await.unwrap();
         let pool = PoolName::new("conformance").unwrap();
         Self { store, namespace, pool, connection, server }
     }

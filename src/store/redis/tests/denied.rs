@@ -32,7 +32,8 @@ async fn limited(redis: &Redis) -> (RedisStore, String) {
     let user = format!("limited-{}", redis.namespace);
     redis.send::<()>(&format!("ACL SETUSER {user} on >word ~* &* +@all")).await;
     let url = redis.server.url().replace("redis://", &format!("redis://{user}:word@"));
-    let store = RedisStore::builder(url).namespace(&redis.namespace).build().await.unwrap();
+    let builder = RedisStore::builder(url).namespace(&redis.namespace);
+    let store = builder.call_timeout(support::redis::PATIENCE).build().await.unwrap();
     (store, user)
 }
 
