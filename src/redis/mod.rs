@@ -40,7 +40,7 @@ mod stream;
 pub(crate) mod words;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use arguments::Arguments;
 pub(crate) use commands::Command;

@@ -8,12 +8,12 @@ mod faults;
 mod logs;
 mod lost;
 mod moves;
-mod proxy;
+pub(crate) mod proxy;
 mod refusals;
 mod scripts;
 #[cfg(feature = "redis-sentinel")]
 mod sentinel;
-mod server;
+pub(crate) mod server;
 #[cfg(feature = "redis-tls")]
 mod tls;
 
