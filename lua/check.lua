@@ -37,6 +37,7 @@ local function check_lease(id, deadline)
 end
 
 local function check_order(id, place, order)
+  order = string.match(order or '', '^%l+')
   local barred = order == 'disable' or order == 'drain' or order == 'remove'
   if place == 'disabled' and order ~= 'disable' and order ~= 'drain' then
     finding('disabled_by_nobody', id)
@@ -45,7 +46,9 @@ local function check_order(id, place, order)
   end
 end
 
-local function check(id)
+local from = after == '' and '-' or '(' .. name(after)
+local ids = call('ZRANGE', members, from, '+', 'BYLEX', 'LIMIT', 0, limit)
+for _, id in ipairs(ids) do
   local deadline, reason = call('ZSCORE', leases, id), call('HGET', parked, id)
   local readied, cools = call('ZSCORE', ready, id), call('ZSCORE', cooling, id)
   local places = (deadline and 1 or 0) + (reason and 1 or 0) + (readied and 1 or 0)
@@ -60,11 +63,7 @@ local function check(id)
   end
   check_order(id, deadline and 'leased' or reason or 'free', call('HGET', orders, id))
 end
-local from = after == '' and '-' or '(' .. name(after)
-local ids = call('ZRANGE', members, from, '+', 'BYLEX', 'LIMIT', 0, limit)
-for _, id in ipairs(ids) do
-  check(id)
-end
+local _ = call('HEXISTS', orders, '.') == 1 or finding('orders_lost')
 local leased, all = call('ZCARD', leases), call('ZCARD', members)
 if call('ZCARD', ready) + call('ZCARD', cooling) + leased + call('HLEN', parked) ~= all
   or call('ZCARD', uses) ~= all then
@@ -74,6 +73,6 @@ elseif call('HLEN', requests) ~= 2 * leased + call('ZCARD', cancelled) + 1 then
 end
 for _, key in ipairs({leases, cooling}) do
   local first = call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
-  local _ = first and tonumber(first) < tonumber(due or 0) and finding('due_too_late')
+  local _ = first and tonumber(first) < (tonumber(due) or 0) and finding('due_too_late')
 end
 return {'checked', ids[limit] or '', unpack(findings)}

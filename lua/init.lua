@@ -53,10 +53,12 @@ end
 record(order)
 -- A server searches a hash from end to end while it is small and its texts are short: with some
 -- hundred leases that would be most of what a call costs. A long text makes it look up by hash.
-local NOTE = 'Kept by reqwest-lease, not to be changed by hand. This text is long for the sake of speed.'
+local NOTE = 'Kept by reqwest-lease, not to be changed by hand. It is long for the sake of speed.'
 call('HSET', requests, 'note', NOTE)
-call('HSET', meta, 'note', NOTE, 'due', 0, 'schema', SCHEMA, 'fence', fence, 'first_fence', fence, 'mode', mode,
-  'policy', policy, 'largest_ttl', text(largest_ttl), 'weighted', 0,
+-- Whoever finds no note among the orders does not take it for none: they may be on another node.
+call('HSET', orders, '.', NOTE)
+call('HSET', meta, 'note', NOTE, 'due', 0, 'schema', SCHEMA, 'fence', fence, 'first_fence', fence,
+  'mode', mode, 'policy', policy, 'largest_ttl', text(largest_ttl), 'weighted', 0,
   'failover_hold', failover_hold, 'hold_until', hold_until,
   'identity', string.match(call('INFO', 'replication'), 'master_replid:(%x+)') or '',
   'largest_lifetime', text(largest_lifetime))

@@ -14,6 +14,7 @@ async fn planted_faults_are_found() {
         ("ZADD leases 4000000000000000 {leased}", "{leased} deadline too far"),
         ("HSET orders e1 disable", "e1 order ignored"),
         ("HDEL orders e2", "e2 disabled by nobody"),
+        ("HDEL orders .", "orders lost"),
         ("HSET parked e2 quarantined:probe", ""),
         ("HSET meta loading 1", "{leased} leased while loading"),
         ("ZADD ready 1 stranger", "members miscounted"),
