@@ -14,35 +14,35 @@ use crate::site::Site;
 /// The right to send through one endpoint.
 pub(crate) enum Hold {
     Own(Lease),
-    Lent(HeldLease),
+    Lent(HeldLease, Option<Site>),
 }
 
 impl Hold {
     pub(crate) fn endpoint(&self) -> Arc<Endpoint> {
         match self {
             Self::Own(lease) => lease.endpoint().clone(),
-            Self::Lent(held) => held.resolved(),
+            Self::Lent(held, _) => held.resolved(),
         }
     }
 
     pub(crate) fn pool(&self) -> &Pool {
         match self {
             Self::Own(lease) => lease.pool(),
-            Self::Lent(held) => held.pool(),
+            Self::Lent(held, _) => held.pool(),
         }
     }
 
     pub(crate) fn fence(&self) -> Fence {
         match self {
             Self::Own(lease) => lease.fence(),
-            Self::Lent(held) => held.fence(),
+            Self::Lent(held, _) => held.fence(),
         }
     }
 
     pub(crate) fn trusted_until(&self) -> Option<Instant> {
         match self {
             Self::Own(lease) => lease.trusted_until(),
-            Self::Lent(held) => held.lease().trusted_until(),
+            Self::Lent(held, _) => held.lease().trusted_until(),
         }
     }
 
@@ -55,14 +55,15 @@ impl Hold {
     pub(crate) fn lasts(&self) -> bool {
         match self {
             Self::Own(lease) => lease.lasts(),
-            Self::Lent(_) => true,
+            Self::Lent(..) => true,
         }
     }
 
-    /// What a verdict on an own lease is about from now on.
+    /// What a verdict is about from now on.
     pub(crate) fn set_site(&mut self, site: Option<Site>) {
-        if let Self::Own(lease) = self {
-            lease.set_site(site);
+        match self {
+            Self::Own(lease) => lease.set_site(site),
+            Self::Lent(_, of) => *of = site,
         }
     }
 
@@ -70,7 +71,7 @@ impl Hold {
     pub(crate) fn finish(self, outcome: Outcome) {
         match self {
             Self::Own(lease) => lease.finish(outcome),
-            Self::Lent(held) => held.note(outcome),
+            Self::Lent(held, site) => held.note(outcome, site),
         }
     }
 

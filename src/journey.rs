@@ -240,7 +240,7 @@ impl<'a, T: Transport> Journey<'a, T> {
     /// The caller's own lease, if it still holds: an expired one must not cost a slot.
     fn lent(&self) -> Result<Option<Hold>, Error> {
         let Some(held) = &self.options.held else { return Ok(None) };
-        let hold = Hold::Lent(held.clone());
+        let hold = Hold::Lent(held.clone(), Some(self.site.clone()));
         if hold.is_trusted() {
             return Ok(Some(hold));
         }

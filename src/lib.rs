@@ -14,7 +14,8 @@
 //! | several requests on one endpoint | [`Pool::hold`] |
 //! | to know what served a response | [`LeaseInfo`] |
 //! | to know what became of an exchange | [`Outcome`], [`Classifier`] |
-//! | a verdict of your own on outcomes | [`Judge`] |
+//! | a verdict of your own on outcomes | [`Judge`], [`DefaultJudge`] |
+//! | no pool that weak evidence empties | [`Guard`] |
 //! | one pool for many processes | `RedisStore` (feature `redis`), [`Pool::set_up`] |
 //! | a store of your own | [`LeaseStore`] |
 //!
@@ -33,6 +34,7 @@ mod clients;
 mod endpoint;
 mod engine;
 mod error;
+mod guard;
 mod hold;
 mod id;
 mod intake;
@@ -67,6 +69,7 @@ pub use builder::LeaseBuilder;
 pub use classify::{Answer, Classifier, DefaultClassifier, Failed, Route};
 pub use endpoint::{Endpoint, InvalidEndpoint, Labels, Scheme};
 pub use error::{BoxError, Error, Kind};
+pub use guard::Guard;
 pub use id::{AdminName, EndpointId, Fence, InvalidName, MAX_NAME_LENGTH, PoolName};
 pub use inventory::{Concern, Inventory, InventorySource, Reloaded, Snapshot, Warning};
 pub use middleware::LeaseMiddleware;
@@ -95,7 +98,7 @@ pub use store::{
 pub use store::{RedisStore, RedisStoreBuilder};
 pub use targets::Targets;
 pub use telemetry::Counts;
-pub use verdict::{DefaultJudge, Evidence, Judge, QuarantineCode, Strike, Verdict};
+pub use verdict::{DefaultJudge, Evidence, Judge, Others, QuarantineCode, Steps, Strike, Verdict};
 
 /// The README's code.
 #[cfg(doctest)]

@@ -3,9 +3,12 @@
 mod builder;
 mod held;
 mod lease;
+mod ledger;
 mod question;
 mod releaser;
 mod set_up;
+mod timed;
+mod verdicts;
 mod waiting;
 mod watchdog;
 
@@ -33,6 +36,7 @@ use crate::store::{
 use crate::telemetry::{Counters, Counts};
 use crate::verdict::Judge;
 
+use ledger::Ledger;
 use releaser::Releaser;
 use waiting::Waiting;
 
@@ -63,6 +67,7 @@ struct Shared {
     /// In whose name this process gives orders.
     administrator: Option<AdminName>,
     judge: Arc<dyn Judge>,
+    ledger: Ledger,
     releaser: Releaser,
     watchdog: Arc<Watchdog>,
     closed: AtomicBool,
