@@ -19,6 +19,7 @@ use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
 use crate::outcome::{Attempt, Outcome};
 use crate::pool::{Lease, Pool, Wants};
+use crate::preview::Preview;
 use crate::progress::{Phase, watched};
 use crate::record::Record;
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
@@ -383,8 +384,13 @@ impl<'a, T: Transport> Journey<'a, T> {
         drop(response);
         let hold = sent.ticket.hold;
         if let Err(error) = self.follow(hop) {
-            hold.finish(Outcome::Success);
+            hold.finish(outcome);
             return Err(error.into());
+        }
+        // Where a ban leads to is seen through another endpoint.
+        if outcome == Outcome::Banned {
+            hold.finish(outcome);
+            return Ok(Step::Again(Left::default()));
         }
         Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
     }
@@ -412,7 +418,9 @@ impl<'a, T: Transport> Journey<'a, T> {
         let Sent { ticket: Ticket { hold, passage }, route, .. } = sent;
         let info = self.info(&hold, outcome);
         let classifier = self.terms.classifier.clone();
-        body::load(response, Cargo { hold, passage, route, classifier, outcome }, info)
+        let answer = Answer::new(response.status(), response.headers(), route, &self.site);
+        let preview = Preview::of(&answer, classifier.wants_of_body(&answer));
+        body::load(response, Cargo { hold, passage, route, classifier, outcome, preview }, info)
     }
 
     /// What the caller is told of the way here.

@@ -13,7 +13,7 @@
 //! | rates for sites | [`Budgets`] |
 //! | several requests on one endpoint | [`Pool::hold`] |
 //! | to know what served a response | [`LeaseInfo`] |
-//! | to know what became of an exchange | [`Outcome`], [`Classifier`] |
+//! | to know what became of an exchange | [`Outcome`], [`Classifier`], [`BanMark`] |
 //! | a verdict of your own on outcomes | [`Judge`], [`DefaultJudge`] |
 //! | no pool that weak evidence empties | [`Guard`] |
 //! | one pool for many processes | `RedisStore` (feature `redis`), [`Pool::set_up`] |
@@ -44,6 +44,7 @@ mod middleware;
 mod options;
 mod outcome;
 mod pool;
+mod preview;
 mod progress;
 mod random;
 mod record;
@@ -66,7 +67,7 @@ mod verdict;
 
 pub use budget::{Budget, Budgets, BudgetsBuilder, Explanation};
 pub use builder::LeaseBuilder;
-pub use classify::{Answer, Classifier, DefaultClassifier, Failed, Route};
+pub use classify::{Answer, BanMark, Classifier, DefaultClassifier, Failed, Route};
 pub use endpoint::{Endpoint, InvalidEndpoint, Labels, Scheme};
 pub use error::{BoxError, Error, Kind};
 pub use guard::Guard;
