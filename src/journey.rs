@@ -55,6 +55,8 @@ pub(crate) struct Journey<'a, T> {
     patience: Duration,
     trip: Trip,
     suspects: Suspects,
+    /// Endpoints that are only taken when no other one is free.
+    avoid: &'a [EndpointId],
 }
 
 /// What admits a send.
@@ -112,6 +114,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             patience: options.max_wait.unwrap_or(pool.settings().max_wait),
             trip: Trip::default(),
             suspects: Suspects::default(),
+            avoid: &options.avoid,
         })
     }
 
@@ -224,7 +227,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         if let Some(hold) = self.lent()? {
             return Ok(hold);
         }
-        if !self.suspects.is_empty() {
+        if !(self.suspects.is_empty() && self.avoid.is_empty()) {
             if let Some(hold) = self.lease_now(prefer.clone()).await? {
                 return Ok(hold);
             }
@@ -249,8 +252,20 @@ impl<'a, T: Transport> Journey<'a, T> {
         Err(lease_expired())
     }
 
-    /// Takes a lease if that needs no wait but for the store's answer.
+    /// Takes a lease if that needs no wait but for the store's answer: on an endpoint to be avoided
+    /// only when no other is free, and then rather on one that did not fail last.
     async fn lease_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
+        while !self.avoid.is_empty() {
+            if let Some(hold) = self.ask_now(prefer.clone()).await? {
+                return Ok(Some(hold));
+            }
+            let last = self.avoid.len() - 1;
+            self.avoid = if last == 0 { &[] } else { &self.avoid[last..] };
+        }
+        self.ask_now(prefer).await
+    }
+
+    async fn ask_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
         let leased = Box::pin(self.pool.lease_now(self.wants(prefer), self.patience())).await;
         let (lease, took) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += took;
@@ -262,7 +277,14 @@ impl<'a, T: Transport> Journey<'a, T> {
         Wants {
             ttl: self.options.ttl.unwrap_or(self.pool.settings().ttl),
             site: Some(self.site.clone()),
-            exclude: self.trip.failed.iter().map(|failed| failed.endpoint.clone()).collect(),
+            exclude: self
+                .trip
+                .failed
+                .iter()
+                .map(Attempt::endpoint)
+                .chain(self.avoid)
+                .cloned()
+                .collect(),
             prefer,
         }
     }
@@ -349,6 +371,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         let (kind, what) = match outcome {
             Outcome::ProxyUnreachable => (Kind::ProxyUnreachable, "could not be reached"),
             Outcome::CredentialsRefused => (Kind::CredentialsRefused, REFUSED),
+            Outcome::ProxyDenied => (Kind::ProxyDenied, "forbids the target"),
             _ => {
                 let info = Box::new(self.info(&hold, outcome));
                 hold.finish(outcome);

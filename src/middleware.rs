@@ -1,5 +1,6 @@
 //! The front end for reqwest-middleware.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use crate::builder::LeaseBuilder;
 use crate::engine::Engine;
 use crate::error::{Carrier, Error};
-use crate::options::{LeaseInfo, LeaseOptions};
+use crate::options::{JustFailed, LeaseInfo, LeaseOptions};
 use crate::pool::Pool;
 use crate::transport::{Failure, Wire};
 
@@ -92,9 +93,22 @@ impl Middleware for LeaseMiddleware {
     ) -> reqwest_middleware::Result<Response> {
         // That of an attempt before, under a retry.
         extensions.remove::<LeaseInfo>();
-        let defaults = LeaseOptions::default();
-        let options = extensions.get::<LeaseOptions>().unwrap_or(&defaults);
-        self.engine.execute(request, options, Wire).await.map_err(|failure| match failure {
+        let failed = extensions.remove::<JustFailed>();
+        let given = extensions.get::<LeaseOptions>().map_or(Cow::default(), Cow::Borrowed);
+        let options = match failed {
+            Some(JustFailed(avoid)) => Cow::Owned(LeaseOptions { avoid, ..given.into_owned() }),
+            None => given,
+        };
+        let failure = match self.engine.execute(request, &options, Wire).await {
+            Ok(response) => return Ok(response),
+            Err(failure) => failure,
+        };
+        drop(options);
+        let failed = failure.failed();
+        if !failed.is_empty() {
+            extensions.insert(JustFailed(failed));
+        }
+        Err(match failure {
             Failure::Lease(error) => reqwest_middleware::Error::middleware(Carrier::new(error)),
             Failure::Exchange(error, info) => {
                 extensions.insert(*info);

@@ -26,6 +26,8 @@ pub struct LeaseOptions {
     pub(crate) max_wait: Option<Duration>,
     pub(crate) attempts: Option<u32>,
     pub(crate) renew: Option<bool>,
+    /// Endpoints that are only taken when no other one is free.
+    pub(crate) avoid: Vec<EndpointId>,
 }
 
 impl LeaseOptions {
@@ -97,6 +99,10 @@ pub struct LeaseInfo {
     pub(crate) outcome: Outcome,
     pub(crate) trip: Trip,
 }
+
+/// Endpoints that failed an attempt before, under a retry; among the request's extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct JustFailed(pub(crate) Vec<EndpointId>);
 
 /// What a request has gone through so far.
 #[derive(Debug, Clone, Default)]
