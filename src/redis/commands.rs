@@ -77,6 +77,8 @@ commands! {
         "by? config_version? id*";
     QUARANTINE "quarantine" "" ["start" "audit" "moves" "roster"] STATE,
         "by? config_version? code id*";
+    END_QUARANTINE "end_quarantine" "" ["start" "audit" "moves" "roster"] STATE,
+        "by? config_version? code id*";
     PAUSE "pause" "" ["start" "audit"] &["meta"], "by? config_version? orders";
     RESUME "resume" "" ["start" "audit"] &["meta"],
         "by? config_version? orders what";
