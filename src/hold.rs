@@ -1,7 +1,8 @@
 //! What an exchange holds on to: a lease of its own, or one that its caller holds.
 
+use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Instant, timeout_at};
 
@@ -15,6 +16,59 @@ use crate::site::Site;
 pub(crate) enum Hold {
     Own(Lease),
     Lent(HeldLease, Option<Site>),
+    Probed(Probed),
+}
+
+/// The endpoint of a probe: with a lease, or parked and lent by an administrator's word.
+#[derive(Clone)]
+pub(crate) struct Probed(Arc<Trial>);
+
+struct Trial {
+    pool: Pool,
+    endpoint: Arc<Endpoint>,
+    state: Mutex<TrialState>,
+}
+
+struct TrialState {
+    lease: Option<Lease>,
+    seen: Option<Outcome>,
+}
+
+impl Probed {
+    pub(crate) fn new(pool: Pool, endpoint: Arc<Endpoint>, lease: Option<Lease>) -> Self {
+        Self(Arc::new(Trial {
+            pool,
+            endpoint,
+            state: Mutex::new(TrialState { lease, seen: None }),
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, TrialState> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, outcome: Outcome) {
+        let mut state = self.state();
+        state.seen = Some(outcome);
+        if let Some(lease) = &mut state.lease {
+            lease.note(outcome);
+        }
+    }
+
+    /// Gives the lease back, if there is one, and tells what was seen.
+    pub(crate) fn end(&self) -> Option<Outcome> {
+        let mut state = self.state();
+        let (lease, seen) = (state.lease.take(), state.seen);
+        drop(state);
+        drop(lease);
+        seen
+    }
+}
+
+impl fmt::Debug for Probed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Probed").field("endpoint", self.0.endpoint.id()).finish_non_exhaustive()
+    }
 }
 
 impl Hold {
@@ -22,6 +76,7 @@ impl Hold {
         match self {
             Self::Own(lease) => lease.endpoint().clone(),
             Self::Lent(held, _) => held.resolved(),
+            Self::Probed(probed) => probed.0.endpoint.clone(),
         }
     }
 
@@ -29,6 +84,7 @@ impl Hold {
         match self {
             Self::Own(lease) => lease.pool(),
             Self::Lent(held, _) => held.pool(),
+            Self::Probed(probed) => &probed.0.pool,
         }
     }
 
@@ -36,6 +92,7 @@ impl Hold {
         match self {
             Self::Own(lease) => lease.fence(),
             Self::Lent(held, _) => held.fence(),
+            Self::Probed(probed) => probed.state().lease.as_ref().map_or(Fence(0), Lease::fence),
         }
     }
 
@@ -43,6 +100,7 @@ impl Hold {
         match self {
             Self::Own(lease) => lease.trusted_until(),
             Self::Lent(held, _) => held.lease().trusted_until(),
+            Self::Probed(probed) => probed.state().lease.as_ref().and_then(Lease::trusted_until),
         }
     }
 
@@ -55,7 +113,7 @@ impl Hold {
     pub(crate) fn lasts(&self) -> bool {
         match self {
             Self::Own(lease) => lease.lasts(),
-            Self::Lent(..) => true,
+            Self::Lent(..) | Self::Probed(_) => true,
         }
     }
 
@@ -64,6 +122,7 @@ impl Hold {
         match self {
             Self::Own(lease) => lease.set_site(site),
             Self::Lent(_, of) => *of = site,
+            Self::Probed(_) => {}
         }
     }
 
@@ -72,6 +131,7 @@ impl Hold {
         match self {
             Self::Own(lease) => lease.finish(outcome),
             Self::Lent(held, site) => held.note(outcome, site),
+            Self::Probed(probed) => probed.note(outcome),
         }
     }
 

@@ -243,8 +243,12 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// The caller's own lease, if it still holds: an expired one must not cost a slot.
     fn lent(&self) -> Result<Option<Hold>, Error> {
-        let Some(held) = &self.options.held else { return Ok(None) };
-        let hold = Hold::Lent(held.clone(), Some(self.site.clone()));
+        let site = Some(self.site.clone());
+        let hold = match (&self.options.probed, &self.options.held) {
+            (Some(probed), _) => Hold::Probed(probed.clone()),
+            (None, Some(held)) => Hold::Lent(held.clone(), site),
+            (None, None) => return Ok(None),
+        };
         if hold.is_trusted() {
             return Ok(Some(hold));
         }
@@ -468,7 +472,7 @@ impl<'a, T: Transport> Journey<'a, T> {
     fn may_try_another(&self) -> bool {
         let attempts = self.options.attempts.unwrap_or(self.terms.attempts).max(1) as usize;
         let tried = self.trip.failed.len();
-        self.options.held.is_none()
+        !self.options.is_bound()
             && tried < attempts
             && tried < self.pool.inventory().snapshot().len()
             && self.replay.can_send()

@@ -16,6 +16,7 @@
 //! | to know what became of an exchange | [`Outcome`], [`Classifier`], [`BanMark`] |
 //! | a verdict of your own on outcomes | [`Judge`], [`DefaultJudge`] |
 //! | no pool that weak evidence empties | [`Guard`] |
+//! | to try an endpoint by hand | [`LeaseMiddleware::probe`] |
 //! | one pool for many processes | `RedisStore` (feature `redis`), [`Pool::set_up`] |
 //! | a store of your own | [`LeaseStore`] |
 //!
@@ -45,6 +46,7 @@ mod options;
 mod outcome;
 mod pool;
 mod preview;
+mod probe;
 mod progress;
 mod random;
 mod record;
@@ -77,6 +79,7 @@ pub use middleware::LeaseMiddleware;
 pub use options::{LeaseInfo, LeaseOptions};
 pub use outcome::{Attempt, Outcome};
 pub use pool::{HeldLease, Pool, PoolBuilder};
+pub use probe::{ProbeChange, ProbeOptions, ProbeReport};
 pub use progress::Phase;
 pub use redirect::Redirects;
 #[cfg(feature = "redis")]

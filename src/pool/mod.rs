@@ -186,6 +186,10 @@ impl Pool {
         self.send(order, None).await
     }
 
+    pub(crate) fn has_administrator(&self) -> bool {
+        self.0.administrator.is_some()
+    }
+
     /// Sends an order, from an inventory of this version.
     async fn send(&self, order: Order, version: Option<u64>) -> Result<AdminReply, Error> {
         let request = AdminRequest::new(self.0.core.name.clone(), order)
