@@ -1,30 +1,29 @@
 -- Looks for contradictions in a page of members, and in the sizes of the keys: a pool whose pages
 -- are all in order, and whose sizes agree, is in order.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses
+-- KEYS: meta ready cooling leases requests cancelled parked members uses
 -- ARGV: orders after? limit
 -- Replies:
 --   checked last? (finding id?)*
 --   uninitialised
 --   too_new schema
-local meta, ready, cooling, leases, owners = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local requests, cancelled, parked = KEYS[6], KEYS[7], KEYS[8]
-local members, uses = KEYS[9], KEYS[10]
+local meta, ready, cooling, leases, requests = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local cancelled, parked, members, uses = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local orders, after, limit = ARGV[1], ARGV[2], integer(ARGV[3], 1, 1000, 'limit')
 
-local schema, largest_ttl, loading =
-  unpack(call('HMGET', meta, 'schema', 'largest_ttl', 'loading'))
-local shut = closed(schema)
-if shut then
-  return shut
+local schema, largest_ttl, due, loading =
+  unpack(call('HMGET', meta, 'schema', 'largest_ttl', 'due', 'loading'))
+if closed(schema) then
+  return closed(schema)
 end
+
 local findings = {}
 local function finding(what, id)
   findings[#findings + 1], findings[#findings + 2] = what, id or ''
 end
 
 local function check_lease(id, deadline)
-  local holder = call('HGET', owners, id) or ''
+  local holder = call('HGET', requests, '@' .. id) or ''
   local record = call('HGET', requests, holder) or ''
   if holder == '' then
     finding('lease_without_owner', id)
@@ -61,7 +60,6 @@ local function check(id)
   end
   check_order(id, deadline and 'leased' or reason or 'free', call('HGET', orders, id))
 end
-
 local from = after == '' and '-' or '(' .. name(after)
 local ids = call('ZRANGE', members, from, '+', 'BYLEX', 'LIMIT', 0, limit)
 for _, id in ipairs(ids) do
@@ -71,8 +69,11 @@ local leased, all = call('ZCARD', leases), call('ZCARD', members)
 if call('ZCARD', ready) + call('ZCARD', cooling) + leased + call('HLEN', parked) ~= all
   or call('ZCARD', uses) ~= all then
   finding('members_miscounted')
-elseif call('HLEN', owners) ~= leased
-  or call('HLEN', requests) ~= leased + call('ZCARD', cancelled) then
+elseif call('HLEN', requests) ~= 2 * leased + call('ZCARD', cancelled) + 1 then
   finding('leases_miscounted')
+end
+for _, key in ipairs({leases, cooling}) do
+  local first = call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
+  local _ = first and tonumber(first) < tonumber(due or 0) and finding('due_too_late')
 end
 return {'checked', ids[limit] or '', unpack(findings)}

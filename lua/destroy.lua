@@ -1,8 +1,7 @@
 -- Erases a pool, or what is left of one that has lost its meta; the trail of orders stays. What
 -- rests for a site goes when its time has come.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV: by? config_version?
 -- Replies:
 --   changed 1

@@ -1,7 +1,6 @@
 -- Ends quarantines for this reason, and no order: what is disabled as well stays out.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV: by? config_version? code id*
 -- Replies:
 --   changed number

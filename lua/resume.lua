@@ -24,7 +24,11 @@ elseif what == 'pause' then
   return {'changed', text(call('HDEL', orders, '*'))}
 end
 local here = string.match(call('INFO', 'replication'), 'master_replid:(%x+)') or ''
-local held = failover_hold == 'on' and here ~= identity or tonumber(hold_until) > now
+local failed_over = failover_hold == 'on' and here ~= identity
+local held = failed_over or tonumber(hold_until) > now
 record('end_hold')
+if failed_over then
+  call('HSET', meta, 'fence', text(call('HGET', meta, 'fence') + MOST_LOST))
+end
 call('HSET', meta, 'identity', here, 'hold_until', 0)
 return {'changed', held and '1' or '0'}

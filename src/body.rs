@@ -303,7 +303,8 @@ mod tests {
     /// A body that never ends and never goes on.
     async fn silence(pool: &Pool) -> LeasedBody {
         let silence = futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>();
-        let passage = Budgets::unlimited().try_pass(&Site::parse("a.test").unwrap(), None);
+        let passage =
+            Budgets::unlimited().gate(&Site::parse("a.test").unwrap(), None, &[]).try_pass();
         let cargo = Cargo {
             hold: hold(pool).await,
             passage: passage.unwrap(),
@@ -325,6 +326,24 @@ mod tests {
         let hold = hold(&pool).await;
         assert!(hold.within_trust(std::future::pending::<()>()).await.is_none());
         assert_eq!(started.elapsed(), TRUST);
+    }
+
+    /// As after a sleep of the whole process.
+    #[tokio::test(start_paused = true)]
+    async fn an_exchange_is_not_polled_past_its_trust() {
+        let pool = pool().await;
+        let hold = hold(&pool).await;
+        let mut polls = 0;
+        let exchange = std::future::poll_fn(|_| {
+            polls += 1;
+            Poll::<()>::Pending
+        });
+        let mut exchange = Box::pin(hold.within_trust(exchange));
+        assert!(exchange.as_mut().now_or_never().is_none());
+        tokio::time::advance(TRUST).await;
+        assert_eq!(exchange.as_mut().now_or_never(), Some(None));
+        drop(exchange);
+        assert_eq!(polls, 1);
     }
 
     #[tokio::test(start_paused = true)]

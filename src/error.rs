@@ -46,6 +46,8 @@ pub enum Kind {
     InvalidCall,
     /// The wait for the site's budget would be longer than allowed.
     BudgetExceeded,
+    /// The site went on answering 429 or 503 after as many pauses as it was given.
+    SiteRefuses,
     /// The endpoint could not be reached, after all attempts.
     ProxyUnreachable,
     /// The endpoint refused its credentials, after all attempts.
@@ -82,6 +84,7 @@ impl Kind {
             Self::StoreRefused => "store_refused",
             Self::InvalidCall => "invalid_call",
             Self::BudgetExceeded => "budget_exceeded",
+            Self::SiteRefuses => "site_refuses",
             Self::ProxyUnreachable => "proxy_unreachable",
             Self::CredentialsRefused => "credentials_refused",
             Self::ProxyDenied => "proxy_denied",
@@ -195,6 +198,7 @@ impl Error {
                 | Kind::PoolLoading
                 | Kind::StoreUnavailable
                 | Kind::BudgetExceeded
+                | Kind::SiteRefuses
                 | Kind::ProxyUnreachable
                 | Kind::LeaseExpired
                 | Kind::TimedOut

@@ -1,15 +1,17 @@
 //! One request on its way: budget, lease, endpoint, exchange, verdict, and on to the next hop.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::mem;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use reqwest::{Request, Response};
 use tokio::time::{Instant, timeout};
 
 use crate::body::{self, Cargo};
-use crate::budget::{Budgets, Passage};
+use crate::budget::{Budgets, Gate, Passage, Turn};
 use crate::classify::{Answer, Classifier, Failed, Route};
 use crate::clients::{Clients, EndpointClient};
 use crate::error::{Error, Kind};
@@ -18,7 +20,7 @@ use crate::id::EndpointId;
 use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
 use crate::outcome::{Attempt, Outcome};
-use crate::pool::{Lease, Pool, Wants};
+use crate::pool::{Doubt, Lease, Now, Pool, Trust, Wants};
 use crate::preview::Preview;
 use crate::progress::{Phase, watched};
 use crate::record::Record;
@@ -57,6 +59,8 @@ pub(crate) struct Journey<'a, T> {
     suspects: Suspects,
     /// Endpoints that are only taken when no other one is free.
     avoid: &'a [EndpointId],
+    /// What the store left unanswered when it was asked without a wait.
+    doubt: Option<Doubt>,
 }
 
 /// What admits a send.
@@ -115,6 +119,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             trip: Trip::default(),
             suspects: Suspects::default(),
             avoid: &options.avoid,
+            doubt: None,
         })
     }
 
@@ -144,17 +149,19 @@ impl<'a, T: Transport> Journey<'a, T> {
         let mut prefer = None;
         if let Some(passage) = left.passage {
             let hold = Box::pin(self.lease(None)).await?;
-            if passage.is_fresh() {
+            if self.gate().lets(&passage) {
                 return Ok(Ticket { hold, passage });
             }
-            if let Some(passage) = self.terms.budgets.try_pass(&self.site, self.port()) {
+            // Its places go back first, for the next passage may need them.
+            drop(passage);
+            if let Some(passage) = self.gate().try_pass() {
                 return Ok(Ticket { hold, passage });
             }
             hold.finish(Outcome::Unused);
         }
         if let Some(mut hold) = left.hold {
             if hold.lasts()
-                && let Some(passage) = self.terms.budgets.try_pass(&self.site, self.port())
+                && let Some(passage) = self.gate().try_pass()
             {
                 hold.set_site(Some(self.site.clone()));
                 return Ok(Ticket { hold, passage });
@@ -172,7 +179,7 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// Takes lease and slot together if neither needs a wait.
     async fn admit_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Ticket>, Error> {
-        if !self.terms.budgets.would_pass(&self.site, self.port()) {
+        if !self.gate().would_pass() {
             return Ok(None);
         }
         let hold = match self.lent()? {
@@ -182,7 +189,7 @@ impl<'a, T: Transport> Journey<'a, T> {
                 None => return Ok(None),
             },
         };
-        match self.terms.budgets.try_pass(&self.site, self.port()) {
+        match self.gate().try_pass() {
             Some(passage) => Ok(Some(Ticket { hold, passage })),
             None => {
                 hold.finish(Outcome::Unused);
@@ -191,12 +198,12 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
     }
 
-    /// Waits for the site's budget, then for a lease.
+    /// Waits for the budgets of site and keys, then for a lease.
     async fn wait(&mut self, prefer: Option<EndpointId>) -> Result<Ticket, Error> {
-        let (terms, site, port) = (self.terms, self.site.clone(), self.port());
-        let mut turn = self.budgeted(terms.budgets.turn(&site, port, self.patience())).await?;
+        let turn = self.gate().turn(self.patience());
+        let mut turn = turn.map_err(|error| self.or_timed_out(error))?;
         loop {
-            self.budgeted(turn.slot()).await?;
+            self.budgeted(&mut turn).await?;
             let hold = self.lease(prefer.clone()).await?;
             // A slot that went stale meanwhile is charged anew, which needs no wait.
             if turn.try_slot() {
@@ -206,20 +213,30 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
     }
 
-    /// Waits for a step of the budget, and counts the time.
-    async fn budgeted<O>(
-        &mut self,
-        step: impl Future<Output = Result<O, Error>>,
-    ) -> Result<O, Error> {
-        let started = Instant::now();
-        let done = timeout(self.patience(), step).await;
+    /// What the present hop has to pass.
+    fn gate(&self) -> Gate<'_> {
+        self.terms.budgets.gate(&self.site, self.port(), &self.options.charges)
+    }
+
+    /// Waits for a turn's slots, and counts the time.
+    async fn budgeted(&mut self, turn: &mut Turn) -> Result<(), Error> {
+        let (started, pauses) = (Instant::now(), turn.pauses());
+        let done = {
+            let mut step = pin!(timeout(self.patience(), turn.slot()));
+            match poll_fn(|cx| Poll::Ready(step.as_mut().poll(cx))).await {
+                Poll::Ready(done) => done,
+                Poll::Pending => {
+                    // It may stand for a lease, and none is held through a wait for the budget.
+                    self.doubt = None;
+                    step.await
+                }
+            }
+        };
         let waited = started.elapsed();
         self.trip.budget_wait += waited;
+        self.trip.pauses += turn.pauses() - pauses;
         self.patience = self.patience.saturating_sub(waited);
-        done.unwrap_or_else(|_| {
-            Err(Error::new(Kind::BudgetExceeded, "the site's budget gave no turn in time"))
-        })
-        .map_err(|error| self.or_timed_out(error))
+        done.unwrap_or_else(|_| Err(turn.overdue())).map_err(|error| self.or_timed_out(error))
     }
 
     /// Waits for a lease, and counts the time.
@@ -234,7 +251,8 @@ impl<'a, T: Transport> Journey<'a, T> {
             // Requests could wait for each other's suspects.
             self.suspects.let_go();
         }
-        let leased = self.pool.lease(self.wants(prefer), self.patience()).await;
+        let (wants, doubt) = (self.wants(prefer), self.doubt.take());
+        let leased = self.pool.lease_after(wants, self.patience(), doubt).await;
         let (lease, waited) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
@@ -260,8 +278,9 @@ impl<'a, T: Transport> Journey<'a, T> {
     /// only when no other is free, and then rather on one that did not fail last.
     async fn lease_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
         while !self.avoid.is_empty() {
-            if let Some(hold) = self.ask_now(prefer.clone()).await? {
-                return Ok(Some(hold));
+            let hold = self.ask_now(prefer.clone()).await?;
+            if hold.is_some() || self.doubt.is_some() {
+                return Ok(hold);
             }
             let last = self.avoid.len() - 1;
             self.avoid = if last == 0 { &[] } else { &self.avoid[last..] };
@@ -271,10 +290,16 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     async fn ask_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
         let leased = Box::pin(self.pool.lease_now(self.wants(prefer), self.patience())).await;
-        let (lease, took) = leased.map_err(|error| self.or_timed_out(error))?;
+        let (now, took) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += took;
         self.patience = self.patience.saturating_sub(took);
-        Ok(lease.map(|lease| self.own(lease)))
+        Ok(match now {
+            Now::Lease(lease) => Some(self.own(lease)),
+            Now::Later(doubt) => {
+                self.doubt = doubt;
+                None
+            }
+        })
     }
 
     fn wants(&self, prefer: Option<EndpointId>) -> Wants {
@@ -323,10 +348,11 @@ impl<'a, T: Transport> Journey<'a, T> {
         error
     }
 
-    async fn send(&mut self, ticket: Ticket) -> Result<Step, Failure<T::Error>> {
+    async fn send(&mut self, mut ticket: Ticket) -> Result<Step, Failure<T::Error>> {
         let endpoint = ticket.hold.endpoint();
         let EndpointClient { client, record } = self.clients.of(&endpoint)?;
-        let request = self.timed_request()?;
+        let trust = if self.replay.is_streamed() { ticket.hold.trust() } else { None };
+        let request = self.timed_request(trust)?;
         let https_target = request.url().scheme() == "https";
         let route = Route::new(endpoint.scheme(), https_target)
             .with_credentials(endpoint.has_credentials());
@@ -346,8 +372,8 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
     }
 
-    fn timed_request(&self) -> Result<Request, Error> {
-        let mut request = self.replay.request().ok_or_else(|| {
+    fn timed_request(&self, trust: Option<Trust>) -> Result<Request, Error> {
+        let mut request = self.replay.request(trust).ok_or_else(|| {
             Error::new(Kind::UnsupportedRequest, "the request's body cannot be sent again")
         })?;
         if let Some(deadline) = self.deadline {
@@ -404,12 +430,21 @@ impl<'a, T: Transport> Journey<'a, T> {
         if matches!(outcome, Outcome::Success | Outcome::Throttled | Outcome::Banned) {
             sent.record.accepted();
             self.suspects.cleared_the_site();
+            if let Some(pause) = self.heed(&sent, &response)
+                && self.waits_out(pause)
+            {
+                drop(response);
+                sent.ticket.hold.finish(outcome);
+                return Ok(Step::Again(Left::default()));
+            }
         }
         let Some(hop) = self.next_hop(&response) else {
             return Ok(Step::Done(self.load(sent, response, outcome)));
         };
         drop(response);
-        let hold = sent.ticket.hold;
+        // The next hop's budget is not waited for with a place of this one in hand.
+        let Ticket { hold, passage } = sent.ticket;
+        drop(passage);
         if let Err(error) = self.follow(hop) {
             hold.finish(outcome);
             return Err(error.into());
@@ -420,6 +455,18 @@ impl<'a, T: Transport> Journey<'a, T> {
             return Ok(Step::Again(Left::default()));
         }
         Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
+    }
+
+    /// Tells the budgets of an answer; for how long the site is paused, if that is what it says.
+    fn heed(&self, sent: &Sent, response: &Response) -> Option<Duration> {
+        let (status, headers) = (response.status(), response.headers());
+        let passage = &sent.ticket.passage;
+        self.terms.budgets.answered(&self.site, self.port(), passage, status, headers)
+    }
+
+    /// Whether the request is sent again after the pause that its answer asked for.
+    fn waits_out(&self, pause: Duration) -> bool {
+        self.options.wait_out_pauses && self.replay.can_send() && pause <= self.patience()
     }
 
     /// Has another endpoint asked whether a 407 is this one's or the site's own. A 407 says that

@@ -67,7 +67,9 @@ mod tls;
 mod transport;
 mod verdict;
 
-pub use budget::{Budget, Budgets, BudgetsBuilder, Explanation};
+pub use budget::{Budget, BudgetCounts, Budgets, BudgetsBuilder, Explanation, Pauses};
+#[cfg(feature = "redis")]
+pub use budget::{SharedCounts, SharedLimits};
 pub use builder::LeaseBuilder;
 pub use classify::{Answer, BanMark, Classifier, DefaultClassifier, Failed, Route};
 pub use endpoint::{Endpoint, InvalidEndpoint, Labels, Scheme};
@@ -84,6 +86,8 @@ pub use progress::Phase;
 pub use redirect::Redirects;
 #[cfg(feature = "redis")]
 pub use redis::acl::Role as RedisRole;
+#[cfg(feature = "redis")]
+pub use redis::handle::Handle as RedisConnection;
 #[cfg(feature = "retry")]
 pub use retry::LeaseRetryStrategy;
 pub use secret::{Secret, Token};

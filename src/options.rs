@@ -27,6 +27,8 @@ pub struct LeaseOptions {
     pub(crate) max_wait: Option<Duration>,
     pub(crate) attempts: Option<u32>,
     pub(crate) renew: Option<bool>,
+    pub(crate) charges: Vec<Box<str>>,
+    pub(crate) wait_out_pauses: bool,
     /// Endpoints that are only taken when no other one is free.
     pub(crate) avoid: Vec<EndpointId>,
     /// The endpoint of a probe.
@@ -75,6 +77,41 @@ impl LeaseOptions {
         self
     }
 
+    /// Charges the request to the budget of this key too, besides its site's; see
+    /// [`BudgetsBuilder::key`](crate::BudgetsBuilder::key). May be called for several keys.
+    ///
+    /// It goes out when all of them let it, and is charged to all or none: each attempt and each
+    /// redirect hop, as the site is. A key that no rule is for is not limited. Errors show it.
+    ///
+    /// ```
+    /// use reqwest_lease::{Budget, Budgets, LeaseOptions};
+    ///
+    /// let budgets = Budgets::builder()
+    ///     .default(Budget::per_second(2))
+    ///     .key("account-7", Budget::per_minute(10).in_flight(1))
+    ///     .build()?;
+    /// let options = LeaseOptions::new().charge("account-7");
+    /// # Ok::<(), reqwest_lease::Error>(())
+    /// ```
+    pub fn charge(mut self, key: impl Into<Box<str>>) -> Self {
+        let key = key.into();
+        if !self.charges.contains(&key) {
+            self.charges.push(key);
+        }
+        self
+    }
+
+    /// Whether a request that is answered with 429 or 503 waits until the site's pause is over
+    /// and is sent again, if its longest wait allows that. Default no: such an answer is
+    /// returned, and the next request waits.
+    ///
+    /// It costs none of the [attempts](Self::attempts). A request whose body is a stream is sent
+    /// once.
+    pub fn wait_out_pauses(mut self, wait: bool) -> Self {
+        self.wait_out_pauses = wait;
+        self
+    }
+
     /// Whether the lease is renewed while the exchange goes on. Default: the pool's.
     pub fn renew(mut self, renew: bool) -> Self {
         self.renew = Some(renew);
@@ -117,6 +154,7 @@ pub(crate) struct JustFailed(pub(crate) Vec<EndpointId>);
 pub(crate) struct Trip {
     pub(crate) lease_wait: Duration,
     pub(crate) budget_wait: Duration,
+    pub(crate) pauses: usize,
     pub(crate) hops: usize,
     pub(crate) failed: Vec<Attempt>,
 }
@@ -151,6 +189,11 @@ impl LeaseInfo {
     /// Time spent waiting for budgets, over all hops.
     pub fn budget_wait(&self) -> Duration {
         self.trip.budget_wait
+    }
+
+    /// Pauses that the sites had asked for and that were waited for, over all hops.
+    pub fn pauses(&self) -> usize {
+        self.trip.pauses
     }
 
     /// Redirects followed.

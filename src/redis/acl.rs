@@ -88,7 +88,7 @@ const STATE: &[&str] = &[
 ];
 
 /// Keys of its state that hold tokens.
-const TOKENS: &[&str] = &["owners", "requests", "cancelled"];
+const TOKENS: &[&str] = &["requests", "cancelled"];
 
 const ORDERS: &[&str] = &["orders"];
 const AUDIT: &[&str] = &["audit"];
@@ -134,9 +134,9 @@ const WRITE: &[&str] = &[
     "zincrby",
     "zremrangebyscore",
     "zremrangebyrank",
-    "publish",
-    "subscribe",
-    "unsubscribe",
+    "spublish",
+    "ssubscribe",
+    "sunsubscribe",
 ];
 
 const READ_AUDIT: &[&str] = &["xlen", "xrange", "xrevrange"];

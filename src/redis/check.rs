@@ -86,6 +86,10 @@ impl Info {
                 ));
             }
             tracing::warn!("the store may evict the pool's keys");
+        } else if policy.starts_with("volatile-") {
+            tracing::warn!(
+                "the store may evict keys with a ttl: shared budgets start afresh when it is full"
+            );
         }
         Ok(())
     }

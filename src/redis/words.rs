@@ -45,6 +45,17 @@ pub(crate) mod head {
         TTL_TOO_LARGE = "ttl_too_large";
         UNINITIALISED = "uninitialised";
         TOO_NEW = "too_new";
+        RESERVED = "reserved";
+        PROBING = "probing";
+        FULL = "full";
+        UNDONE = "undone";
+        /// Too late to be undone.
+        LAPSED = "lapsed";
+        /// Of a pause before the last one.
+        STALE = "stale";
+        SETTLED = "settled";
+        ENTERED = "entered";
+        LEFT = "left";
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod attempts;
+mod budgets;
 mod cancel;
 mod examples;
 mod fidelity;
@@ -20,4 +21,6 @@ mod requests;
 mod rig;
 mod secrets;
 mod settings;
+mod shared_budgets;
 mod support;
+mod truth;

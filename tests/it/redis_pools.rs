@@ -1,25 +1,37 @@
 //! Pools of several processes share what is in Redis.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use http::StatusCode;
 use reqwest_lease::conformance::Fixture;
 use reqwest_lease::{
-    Error, Kind, LeaseInfo, LeaseMiddleware, LeaseStore, Pool, PoolConfig, RedisStore,
+    Endpoint, EndpointId, Error, Inventory, Kind, LeaseInfo, LeaseMiddleware, LeaseStore, Member,
+    Order, Pool, PoolBuilder, PoolConfig, RedisStore,
 };
 
 use crate::local::proxy::{ForwardProxy, Manners};
 use crate::requests::inventory;
 use crate::support::direct_connections;
 use crate::support::origin::{Origin, text};
-use crate::support::redis::Redis;
+use crate::support::redis::{Redis, Server};
 
 /// A pool as another process would build it: with a connection of its own.
 async fn pool(redis: &Redis, proxies: &[&ForwardProxy]) -> Pool {
+    pool_with(redis, proxies, |builder| builder).await
+}
+
+async fn pool_with(
+    redis: &Redis,
+    proxies: &[&ForwardProxy],
+    choose: impl FnOnce(PoolBuilder) -> PoolBuilder,
+) -> Pool {
     let builder = RedisStore::builder(redis.server.url()).namespace(&redis.namespace);
     let store = builder.build().await.unwrap();
-    Pool::builder(redis.pool(), inventory(proxies)).store(store).build().await.unwrap()
+    let builder = Pool::builder(redis.pool(), inventory(proxies)).store(store);
+    choose(builder).build().await.unwrap()
 }
 
 async fn set_up(redis: &Redis, pool: &Pool, proxies: &[&ForwardProxy]) {
@@ -67,6 +79,69 @@ async fn two_pools_lease_from_one() {
     }
     assert_eq!(redis.store.status(&redis.pool()).await.unwrap().ready, 2);
     assert_eq!(redis.store.check(&redis.pool()).await.unwrap(), []);
+}
+
+/// Whether one who waits in one process gets what another process gives back, although the next
+/// question to the store would be an hour off.
+async fn a_release_elsewhere_wakes(wakeups: bool) -> bool {
+    let redis = Redis::on(Arc::new(Server::start(&[]))).await;
+    let proxy = ForwardProxy::start(Manners::default()).await.unwrap();
+    let hour = Duration::from_secs(3600);
+    let patient = |builder: PoolBuilder| {
+        builder.wakeups(wakeups).poll_every(hour).ttl(hour / 10).max_wait(hour)
+    };
+    let one = pool_with(&redis, &[&proxy], patient).await;
+    let other = pool_with(&redis, &[&proxy], patient).await;
+    set_up(&redis, &one, &[&proxy]).await;
+    let held = one.hold().await.unwrap();
+    let asked = redis.calls("evalsha").await;
+    let waiter = tokio::spawn({
+        let other = other.clone();
+        async move { other.hold().await.unwrap().endpoint().clone() }
+    });
+    // It has asked, and been told to wait.
+    while redis.calls("evalsha").await == asked {
+        tokio::task::yield_now().await;
+    }
+    drop(held);
+    one.shutdown().await;
+    assert_eq!(redis.store.status(&redis.pool()).await.unwrap().expired, 0);
+    let patience = Duration::from_millis(if wakeups { 10_000 } else { 500 });
+    let woken = tokio::time::timeout(patience, waiter).await.is_ok();
+    assert_eq!(other.counts().grants, u64::from(woken));
+    woken
+}
+
+#[tokio::test]
+async fn with_wakeups_a_release_elsewhere_wakes_who_waits() {
+    assert!(a_release_elsewhere_wakes(true).await);
+}
+
+/// The twin.
+#[tokio::test]
+async fn without_wakeups_a_release_elsewhere_is_not_heard_of() {
+    assert!(!a_release_elsewhere_wakes(false).await);
+}
+
+#[tokio::test]
+async fn many_who_ask_at_once_share_calls() {
+    let redis = Redis::on(Arc::new(Server::start(&[]))).await;
+    let endpoint = |nth: usize| {
+        let id = EndpointId::new(format!("e{nth}")).unwrap();
+        Endpoint::new(id, "http://127.0.0.1:1", None).unwrap()
+    };
+    let inventory = Inventory::from_endpoints((0..64).map(endpoint)).unwrap();
+    let members =
+        inventory.snapshot().iter().map(|endpoint| Member::new(endpoint.id().clone())).collect();
+    let store = redis.store.clone();
+    let pool = Pool::builder(redis.pool(), inventory).store(store).build().await.unwrap();
+    pool.administer(Order::Init(PoolConfig::default().into())).await.unwrap();
+    pool.administer(Order::Add(members)).await.unwrap();
+    let asked = redis.calls("evalsha").await;
+    let held = join_all((0..64).map(|_| pool.hold())).await;
+    let calls = redis.calls("evalsha").await - asked;
+    assert_eq!(held.iter().filter(|held| held.is_ok()).count(), 64);
+    assert!(calls <= 8, "{calls} calls");
 }
 
 #[tokio::test]

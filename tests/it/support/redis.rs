@@ -92,6 +92,14 @@ impl Redis {
         format!("{}:{{{}}}:{name}", self.namespace, self.pool())
     }
 
+    /// How often the server has been sent a command, by anybody.
+    pub(crate) async fn calls(&self, command: &str) -> u64 {
+        let stats: String = self.send("INFO commandstats").await;
+        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:")));
+        let calls = line.and_then(|line| line.strip_prefix("calls=")?.split(',').next());
+        calls.map_or(0, |calls| calls.parse().unwrap())
+    }
+
     /// Sends a command.
     pub(crate) async fn send<T: redis::FromRedisValue>(&self, command: &str) -> T {
         let mut words = command.split(' ');
@@ -159,10 +167,12 @@ for nth = 1, #requests, 2 do
     record = 'cancelled:' .. earlier(till)
   else
     local fence, granted_at, rest = string.match(record, '^(%d+):(%d+):(.+)$')
-    record = fence .. ':' .. earlier(granted_at) .. ':' .. rest
+    record = fence and fence .. ':' .. earlier(granted_at) .. ':' .. rest or record
   end
   call('HSET', prefix .. 'requests', requests[nth], record)
 end
+local due = call('HGET', prefix .. 'meta', 'due')
+call('HSET', prefix .. 'meta', 'due', earlier(due))
 local hold = call('HGET', prefix .. 'meta', 'hold_until')
 if hold and tonumber(hold) > 0 then
   call('HSET', prefix .. 'meta', 'hold_until', earlier(hold))

@@ -8,7 +8,7 @@ async fn planted_faults_are_found() {
         ("ZADD ready 1 {leased}", "{leased} not in one place"),
         ("ZREM ready e1", "e1 not in one place"),
         ("ZREM uses e1", "e1 without count"),
-        ("HDEL owners {leased}", "{leased} lease without owner"),
+        ("HDEL requests @{leased}", "{leased} lease without owner"),
         ("HDEL requests {token}", "{leased} lease without request"),
         ("HSET requests {token} 1:2:3:e1", "{leased} lease without request"),
         ("ZADD leases 4000000000000000 {leased}", "{leased} deadline too far"),
@@ -17,7 +17,8 @@ async fn planted_faults_are_found() {
         ("HSET parked e2 quarantined:probe", ""),
         ("HSET meta loading 1", "{leased} leased while loading"),
         ("ZADD ready 1 stranger", "members miscounted"),
-        ("HSET owners stranger 1", "leases miscounted"),
+        ("HSET requests @stranger 1", "leases miscounted"),
+        ("HSET meta due 4000000000000000", "due too late"),
         ("HSET requests 1 1:2:3:stranger", "leases miscounted"),
     ] {
         let redis = pool(3).await;

@@ -7,11 +7,13 @@ mod checker;
 #[cfg(feature = "redis-cluster")]
 mod cluster;
 mod damage;
+mod hints;
 mod hold;
 mod leftovers;
 mod load;
 mod loss;
 mod memory;
+mod quick;
 mod random;
 mod roles;
 mod scan;
@@ -69,7 +71,7 @@ async fn grant(redis: &Redis) -> Grant {
 
 async fn release(redis: &Redis, grant: &Grant, verdict: Verdict) -> Result<ReleaseReply, Error> {
     let releases = vec![Release { claim: grant.claim(), verdict, site: None }];
-    let request = ReleaseRequest { pool: redis.pool(), releases };
+    let request = ReleaseRequest::new(redis.pool(), releases);
     redis.store.release(request).await.map(|replies| replies[0])
 }
 
