@@ -148,8 +148,11 @@ impl Middleware for LeaseMiddleware {
             Ok(response) => return Ok(response),
             Err(failure) => failure,
         };
-        drop(options);
-        let failed = failure.failed();
+        let last = failure.failed();
+        // Those of attempts before come first, the one that failed last comes last.
+        let mut failed: Vec<_> =
+            options.avoid.iter().filter(|endpoint| !last.contains(endpoint)).cloned().collect();
+        failed.extend(last);
         if !failed.is_empty() {
             extensions.insert(JustFailed(failed));
         }

@@ -113,7 +113,7 @@ impl Probe<'_> {
             State::Cooling(_) | State::Ready => {}
         }
         let wants = Wants {
-            ttl: self.options.timeout.min(self.pool.settings().ttl),
+            ttl: self.pool.settings().ttl,
             site: None,
             exclude: Vec::new(),
             prefer: Some(self.endpoint.id().clone()),

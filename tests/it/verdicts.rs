@@ -96,8 +96,8 @@ async fn served(client: &ClientWithMiddleware, url: &str) -> Option<(String, u16
 struct AllAlike(Steps);
 
 impl AllAlike {
-    fn new() -> Self {
-        Self(Steps::doubling(Duration::from_secs(1), Duration::from_secs(600)))
+    fn new(second: Duration) -> Self {
+        Self(Steps::doubling(second, 600 * second))
     }
 }
 
