@@ -54,8 +54,11 @@ async fn usable(pool: &Pool, host: &str) -> usize {
     number
 }
 
+/// Others' word, weak failures before, whether one was elsewhere, and whether it may rest.
+type Told = (Others, u32, bool, bool);
+
 #[derive(Clone, Default)]
-struct Spy(Arc<Mutex<Vec<(Others, u32, bool, bool)>>>);
+struct Spy(Arc<Mutex<Vec<Told>>>);
 
 impl Judge for Spy {
     fn judge(&self, evidence: Evidence<'_>) -> Verdict {
