@@ -64,13 +64,14 @@ local reply = told(strikes)
 if picked[1] then
   local raised = weighted ~= '0' and rare().raised(picked, uses, weights)
   local _ = raised or call('ZCARD', uses)
+  allowed(meta, {HSET = 2, ZREM = 1})
   -- The one key that may not have been looked at comes first: an error there leaves nothing.
   call('ZADD', leases, unpack(deadline))
   call('HSET', requests, unpack(record))
   call('ZREM', ready, unpack(picked))
   local _ = raised and call('ZADD', uses, unpack(raised))
   for _, id in ipairs(raised and {} or picked) do
-    call('ZINCRBY', uses, '1', id)
+    call('ZADD', uses, 'INCR', '1', id)
   end
   call('HSET', meta, 'fence', text(fence + #picked), 'due',
     tonumber(due) < now + ttl and due or ends)

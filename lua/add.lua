@@ -27,6 +27,7 @@ end
 local by_share = mode == 'shared' or policy == 'least_assigned'
 local move = moves(by_share)
 move.check_types()
+allowed(move.orders, {HDEL = 1})
 local shares, heavy = call('ZMSCORE', uses, unpack(ids)), call('HMGET', weights, unpack(ids))
 local own, standing = call('HMGET', former, unpack(ids)), call('HMGET', move.orders, unpack(ids))
 local lowest, lowest_share = unpack(call('ZRANGE', uses, 0, 0, 'WITHSCORES'))

@@ -58,6 +58,7 @@ local reply, scores = told(strikes), {}
 for nth, share in ipairs(shares) do
   scores[2 * nth - 1], scores[2 * nth] = format('%.17g', share), picked[nth]
 end
+allowed(meta, {HSET = 2})
 call('ZADD', uses, unpack(scores))
 call('ZADD', ready, unpack(scores))
 call('HSET', meta, 'fence', text(fence + #wants))

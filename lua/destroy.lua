@@ -24,6 +24,7 @@ local paused = kind ~= 'hash' and kind ~= 'none' or call('HEXISTS', orders, '*')
 if schema and not loading and not paused then
   return {'in_use'}
 end
+allowed(orders, {UNLINK = 0})
 record('destroy')
 call('UNLINK', orders, unpack(KEYS))
 return {'changed', '1'}

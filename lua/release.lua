@@ -61,7 +61,7 @@ local move = not plain and rare().moves(by_share)
 if move then
   move.check_types()
 else
-  free(owner, ready_at, ranks, due)
+  free(owner, ready_at, ranks, due, struck)
 end
 call('HDEL', requests, unpack(gone))
 call('ZREM', leases, unpack(owner))

@@ -18,6 +18,10 @@ local function moves(by_share)
 
   -- Before a call writes to keys that it has not read: what an error leaves written stays so.
   function move.check_types()
+    allowed(meta, {
+      EXISTS = 0, HDEL = 1, HGET = 1, HLEN = 0, HMGET = 1, HSCAN = 1, HSET = 2, ZADD = 2, ZCARD = 0,
+      ZCOUNT = 2, ZMSCORE = 1, ZRANGE = 2, ZREM = 1, ZSCORE = 1,
+    })
     for nth, key in ipairs(KEYS) do
       check_type(key, types[nth] or 'zset')
     end

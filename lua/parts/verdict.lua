@@ -11,7 +11,7 @@ end
 
 -- Readies endpoints that nothing stands against, by rank where they have one, or lets them cool.
 -- These keys have not been looked at: this comes before other writes, and an error leaves nothing.
-local function free(ids, ready_at, ranks, due)
+local function free(ids, ready_at, ranks, due, struck)
   local ready, cool, soonest = {}, {}, nil
   for nth, id in ipairs(ids) do
     -- Those of one call keep their order.
@@ -23,6 +23,7 @@ local function free(ids, ready_at, ranks, due)
       ready[#ready + 1], ready[#ready + 2] = ranks[nth] or text(at), id
     end
   end
+  allowed(KEYS[1], {HDEL = 1, ZREM = 1, HSET = (struck or soonest) and 2 or nil})
   if soonest then
     local _ = ready[1] and call('ZCARD', KEYS[2])
     call('ZADD', KEYS[3], unpack(cool))
@@ -45,6 +46,7 @@ local function verdict_at(at, key)
     if not KEYS[key] then
       refuse('shun')
     end
+    allowed(KEYS[key], {PEXPIREAT = 1})
   end
   return integer(ARGV[at], 0, LONGEST, 'cooldown'), strike, code ~= '' and code or nil, rest, key
 end

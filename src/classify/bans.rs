@@ -47,7 +47,7 @@ impl BanMark {
 
     /// This text, byte for byte, in the beginning of the body as the caller reads it, that is
     /// decoded. How much is looked at is the classifier's
-    /// [`body_start`](super::DefaultClassifier::body_start).
+    /// [`look_at`](super::DefaultClassifier::look_at).
     pub fn body(text: impl Into<Vec<u8>>) -> Self {
         Self(vec![Sign::Body(text.into())])
     }

@@ -194,13 +194,13 @@ impl<C: Classifier + ?Sized> Classifier for Arc<C> {
 #[derive(Debug, Clone)]
 pub struct DefaultClassifier {
     bans: Vec<(Option<Site>, BanMark)>,
-    body_start: usize,
+    looked_at: usize,
 }
 
 impl DefaultClassifier {
     /// Without ban marks.
     pub const fn new() -> Self {
-        Self { bans: Vec::new(), body_start: 4096 }
+        Self { bans: Vec::new(), looked_at: 4096 }
     }
 
     /// Takes this status for a ban, from whichever site. Default: none.
@@ -242,8 +242,8 @@ impl DefaultClassifier {
 
     /// How many bytes of a body [`BanMark::body`] looks at, at most 64 KiB. Default 4096. Nothing
     /// is looked at where no mark asks for it.
-    pub const fn body_start(mut self, bytes: usize) -> Self {
-        self.body_start = bytes;
+    pub const fn look_at(mut self, bytes: usize) -> Self {
+        self.looked_at = bytes;
         self
     }
 
@@ -287,7 +287,7 @@ impl Classifier for DefaultClassifier {
     }
 
     fn wants_of_body(&self, answer: &Answer<'_>) -> usize {
-        if self.is_ban(answer, None).is_none() { self.body_start } else { 0 }
+        if self.is_ban(answer, None).is_none() { self.looked_at } else { 0 }
     }
 
     fn body_start(&self, answer: &Answer<'_>, start: &[u8]) -> Outcome {

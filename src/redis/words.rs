@@ -60,9 +60,10 @@ pub(crate) mod head {
 }
 
 /// Codes of errors that scripts raise, before they write anything: arguments that this crate does
-/// not send, and a key of the pool that holds another type (Redis' own word).
+/// not send, a command that the user lacks, and a key of the pool that holds another type (the last
+/// two are Redis' own words).
 #[cfg(test)]
-pub(crate) const CODES: &[&str] = &["BADCALL", "WRONGTYPE"];
+pub(crate) const CODES: &[&str] = &["BADCALL", "NOPERM", "WRONGTYPE"];
 
 /// Where a member is.
 pub(crate) mod place {

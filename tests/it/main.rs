@@ -18,6 +18,10 @@ mod readme;
 mod redirects;
 mod redis_conformance;
 mod redis_pools;
+mod redis_roles;
+#[cfg(all(feature = "redis-cluster", feature = "redis-sentinel"))]
+mod redis_topologies;
+mod redis_trouble;
 mod requests;
 mod rig;
 mod secrets;

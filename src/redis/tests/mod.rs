@@ -9,7 +9,7 @@ mod hints;
 mod logs;
 mod lost;
 mod moves;
-mod proxy;
+pub(crate) mod proxy;
 mod refusals;
 mod scripts;
 #[cfg(feature = "redis-sentinel")]

@@ -29,7 +29,7 @@ async fn scene(
         BanMark::header(LOCATION, "/captcha"),
         BanMark::status(StatusCode::OK).and(BanMark::body("unusual traffic")),
     ];
-    let classifier = DefaultClassifier::new().ban_marks(site, marks).body_start(64);
+    let classifier = DefaultClassifier::new().ban_marks(site, marks).look_at(64);
     let middleware = LeaseMiddleware::builder(kit.pool.clone()).classifier(classifier).build();
     (kit, middleware.unwrap().into_client(), [bad, good])
 }
