@@ -18,6 +18,7 @@ use crate::hold::Hold;
 use crate::options::LeaseInfo;
 use crate::outcome::Outcome;
 use crate::pool::{Expire, Key, Watchdog};
+use crate::preview::Preview;
 use crate::progress::Phase;
 
 /// What lasts until the body has ended.
@@ -28,6 +29,17 @@ pub(crate) struct Cargo {
     pub(crate) classifier: Arc<dyn Classifier>,
     /// The outcome if the body comes to its end.
     pub(crate) outcome: Outcome,
+    /// What the classifier wants to see of the body first.
+    pub(crate) preview: Option<Box<Preview>>,
+}
+
+impl Cargo {
+    /// Shows the classifier what has come of the body, when that is all it wants or will get.
+    fn look(&mut self, is_all: bool) {
+        if let Some(preview) = self.preview.take_if(|preview| is_all || preview.is_full()) {
+            self.outcome = preview.outcome(&*self.classifier);
+        }
+    }
 }
 
 /// Gives the response a body that carries lease and passage, and tells how it came about.
@@ -97,7 +109,8 @@ impl Cell {
 impl Open {
     /// Gives back what it holds, and returns who waits for the body.
     fn end(self, outcome: Option<Outcome>) -> Option<Waker> {
-        let Self { body, cargo, reader, .. } = self;
+        let Self { body, mut cargo, reader, .. } = self;
+        cargo.look(true);
         // The connection closes before the endpoint can be leased again.
         drop(body);
         drop(cargo.passage);
@@ -166,6 +179,10 @@ fn poll(state: &mut State, cx: &mut Context<'_>) -> Polled {
     }
     match Pin::new(&mut open.body).poll_frame(cx) {
         Poll::Ready(Some(Ok(frame))) => {
+            if let (Some(preview), Some(data)) = (&mut open.cargo.preview, frame.data_ref()) {
+                preview.add(data);
+                open.cargo.look(false);
+            }
             let last = match open.trailers {
                 true => open.body.is_end_stream(),
                 false => is_over(&open.body),
@@ -294,6 +311,7 @@ mod tests {
             route: Route::new(Scheme::Http, false),
             classifier: Arc::new(DefaultClassifier::new()),
             outcome: Outcome::Success,
+            preview: None,
         };
         LeasedBody::new(Body::wrap(StreamBody::new(silence)), cargo, false)
     }

@@ -21,6 +21,7 @@ use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
 use crate::outcome::{Attempt, Outcome};
 use crate::pool::{Doubt, Lease, Now, Pool, Trust, Wants};
+use crate::preview::Preview;
 use crate::progress::{Phase, watched};
 use crate::record::Record;
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
@@ -56,6 +57,8 @@ pub(crate) struct Journey<'a, T> {
     patience: Duration,
     trip: Trip,
     suspects: Suspects,
+    /// Endpoints that are only taken when no other one is free.
+    avoid: &'a [EndpointId],
     /// What the store left unanswered when it was asked without a wait.
     doubt: Option<Doubt>,
 }
@@ -115,6 +118,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             patience: options.max_wait.unwrap_or(pool.settings().max_wait),
             trip: Trip::default(),
             suspects: Suspects::default(),
+            avoid: &options.avoid,
             doubt: None,
         })
     }
@@ -240,7 +244,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         if let Some(hold) = self.lent()? {
             return Ok(hold);
         }
-        if !self.suspects.is_empty() {
+        if !(self.suspects.is_empty() && self.avoid.is_empty()) {
             if let Some(hold) = self.lease_now(prefer.clone()).await? {
                 return Ok(hold);
             }
@@ -257,8 +261,12 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// The caller's own lease, if it still holds: an expired one must not cost a slot.
     fn lent(&self) -> Result<Option<Hold>, Error> {
-        let Some(held) = &self.options.held else { return Ok(None) };
-        let hold = Hold::Lent(held.clone());
+        let site = Some(self.site.clone());
+        let hold = match (&self.options.probed, &self.options.held) {
+            (Some(probed), _) => Hold::Probed(probed.clone()),
+            (None, Some(held)) => Hold::Lent(held.clone(), site),
+            (None, None) => return Ok(None),
+        };
         if hold.is_trusted() {
             return Ok(Some(hold));
         }
@@ -266,8 +274,21 @@ impl<'a, T: Transport> Journey<'a, T> {
         Err(lease_expired())
     }
 
-    /// Takes a lease if that needs no wait but for the store's answer.
+    /// Takes a lease if that needs no wait but for the store's answer: on an endpoint to be avoided
+    /// only when no other is free, and then rather on one that did not fail last.
     async fn lease_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
+        while !self.avoid.is_empty() {
+            let hold = self.ask_now(prefer.clone()).await?;
+            if hold.is_some() || self.doubt.is_some() {
+                return Ok(hold);
+            }
+            let last = self.avoid.len() - 1;
+            self.avoid = if last == 0 { &[] } else { &self.avoid[last..] };
+        }
+        self.ask_now(prefer).await
+    }
+
+    async fn ask_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
         let leased = Box::pin(self.pool.lease_now(self.wants(prefer), self.patience())).await;
         let (now, took) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += took;
@@ -285,7 +306,14 @@ impl<'a, T: Transport> Journey<'a, T> {
         Wants {
             ttl: self.options.ttl.unwrap_or(self.pool.settings().ttl),
             site: Some(self.site.clone()),
-            exclude: self.trip.failed.iter().map(|failed| failed.endpoint.clone()).collect(),
+            exclude: self
+                .trip
+                .failed
+                .iter()
+                .map(Attempt::endpoint)
+                .chain(self.avoid)
+                .cloned()
+                .collect(),
             prefer,
         }
     }
@@ -373,6 +401,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         let (kind, what) = match outcome {
             Outcome::ProxyUnreachable => (Kind::ProxyUnreachable, "could not be reached"),
             Outcome::CredentialsRefused => (Kind::CredentialsRefused, REFUSED),
+            Outcome::ProxyDenied => (Kind::ProxyDenied, "forbids the target"),
             _ => {
                 let info = Box::new(self.info(&hold, outcome));
                 hold.finish(outcome);
@@ -417,8 +446,13 @@ impl<'a, T: Transport> Journey<'a, T> {
         let Ticket { hold, passage } = sent.ticket;
         drop(passage);
         if let Err(error) = self.follow(hop) {
-            hold.finish(Outcome::Success);
+            hold.finish(outcome);
             return Err(error.into());
+        }
+        // Where a ban leads to is seen through another endpoint.
+        if outcome == Outcome::Banned {
+            hold.finish(outcome);
+            return Ok(Step::Again(Left::default()));
         }
         Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
     }
@@ -458,7 +492,9 @@ impl<'a, T: Transport> Journey<'a, T> {
         let Sent { ticket: Ticket { hold, passage }, route, .. } = sent;
         let info = self.info(&hold, outcome);
         let classifier = self.terms.classifier.clone();
-        body::load(response, Cargo { hold, passage, route, classifier, outcome }, info)
+        let answer = Answer::new(response.status(), response.headers(), route, &self.site);
+        let preview = Preview::of(&answer, classifier.wants_of_body(&answer));
+        body::load(response, Cargo { hold, passage, route, classifier, outcome, preview }, info)
     }
 
     /// What the caller is told of the way here.
@@ -483,7 +519,7 @@ impl<'a, T: Transport> Journey<'a, T> {
     fn may_try_another(&self) -> bool {
         let attempts = self.options.attempts.unwrap_or(self.terms.attempts).max(1) as usize;
         let tried = self.trip.failed.len();
-        self.options.held.is_none()
+        !self.options.is_bound()
             && tried < attempts
             && tried < self.pool.inventory().snapshot().len()
             && self.replay.can_send()

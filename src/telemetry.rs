@@ -49,6 +49,8 @@ counters! {
     renewals_failed,
     /// Grants of endpoints that the inventory here does not have, given back unused.
     unknown_endpoints,
+    /// Times that so many endpoints failed that verdicts were braked.
+    brakes,
 }
 
 /// One count.

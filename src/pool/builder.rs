@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
+use super::ledger::Ledger;
 use super::releaser::Releaser;
 use super::waiting::Waiting;
 use super::watchdog::Watchdog;
 use super::{Core, Pool, Settings, Shared};
 use crate::error::{Error, Kind};
+use crate::guard::Guard;
 use crate::id::{AdminName, PoolName};
 use crate::inventory::Inventory;
 use crate::random;
@@ -28,6 +30,7 @@ pub struct PoolBuilder {
     inventory: Inventory,
     store: Option<Arc<dyn LeaseStore>>,
     judge: Arc<dyn Judge>,
+    guard: Guard,
     config: PoolConfig,
     settings: Settings,
     administrator: Option<AdminName>,
@@ -40,6 +43,7 @@ impl PoolBuilder {
             inventory,
             store: None,
             judge: Arc::new(DefaultJudge::default()),
+            guard: Guard::default(),
             config: PoolConfig::default(),
             administrator: None,
             settings: Settings {
@@ -144,6 +148,13 @@ impl PoolBuilder {
         self
     }
 
+    /// What keeps the pool from being emptied by evidence that may be wrong. Default
+    /// [`Guard::new`].
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.guard = guard;
+        self
+    }
+
     /// In whose name this process gives orders, as the trail of orders shows it. Default: nobody's.
     pub fn administrator(mut self, name: AdminName) -> Self {
         self.administrator = Some(name);
@@ -153,7 +164,7 @@ impl PoolBuilder {
     /// Starts the pool.
     ///
     /// # Errors
-    /// [`Config`](Kind::Config) for a zero or too long time; those of
+    /// [`Config`](Kind::Config) for a zero or too long time or a share beyond 0 to 1; those of
     /// [`LeaseStore::administer`].
     ///
     /// # Panics
@@ -192,6 +203,7 @@ impl PoolBuilder {
             embedded,
             administrator: self.administrator,
             judge: self.judge,
+            ledger: Ledger::new(self.guard),
             releaser,
             watchdog,
             closed: AtomicBool::new(false),
@@ -217,6 +229,9 @@ impl PoolBuilder {
         }
         if self.config.largest_lifetime < self.config.largest_ttl {
             return refuse("the largest lifetime is under the largest ttl");
+        }
+        if let Some(fault) = self.guard.fault() {
+            return refuse(fault);
         }
         if settings.poll_every.is_zero() {
             return refuse("poll_every is zero");

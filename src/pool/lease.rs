@@ -14,7 +14,7 @@ use crate::outcome::Outcome;
 use crate::secret::Token;
 use crate::site::Site;
 use crate::store::{Grant, Release, RenewReply, RenewRequest};
-use crate::verdict::Evidence;
+use crate::verdict::Verdict;
 
 /// A granted endpoint. Dropping it gives it back as [`Outcome::Cancelled`].
 pub(crate) struct Lease {
@@ -165,10 +165,10 @@ impl Lease {
         self.outcome = outcome;
     }
 
-    /// Notes what was seen unless something worse has been noted.
-    pub(crate) fn note_worse(&mut self, outcome: Outcome) {
+    /// Notes what was seen, and where, unless something worse has been noted.
+    pub(crate) fn note_worse(&mut self, outcome: Outcome, site: Option<Site>) {
         if severity(outcome) >= severity(self.outcome) {
-            self.outcome = outcome;
+            (self.outcome, self.site) = (outcome, site);
         }
     }
 
@@ -227,13 +227,14 @@ fn give_back(
     ends: Option<Instant>,
 ) {
     let shared = &pool.0;
-    let verdict = shared.judge.judge(Evidence::new(outcome, grant.strikes));
-    if verdict.quarantine.is_some() || !verdict.cooldown.is_zero() {
+    let verdict = pool.judge(grant, outcome, site.as_ref());
+    if verdict != Verdict::default().with_strike(verdict.strike) {
         tracing::debug!(
             pool = %shared.core.name,
             endpoint = %grant.endpoint,
             %outcome,
             cooldown = ?verdict.cooldown,
+            shun = ?verdict.shun,
             quarantine = verdict.quarantine.map(|code| code.as_str()),
             "verdict"
         );

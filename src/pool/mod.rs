@@ -6,10 +6,13 @@ mod builder;
 mod held;
 mod hints;
 mod lease;
+mod ledger;
 mod question;
 mod queue;
 mod releaser;
 mod set_up;
+mod timed;
+mod verdicts;
 mod waiting;
 mod wants;
 mod watchdog;
@@ -40,6 +43,7 @@ use crate::store::{
 use crate::telemetry::{Counters, Counts};
 use crate::verdict::Judge;
 
+use ledger::Ledger;
 use releaser::Releaser;
 use waiting::Waiting;
 
@@ -70,6 +74,7 @@ struct Shared {
     /// In whose name this process gives orders.
     administrator: Option<AdminName>,
     judge: Arc<dyn Judge>,
+    ledger: Ledger,
     releaser: Releaser,
     watchdog: Arc<Watchdog>,
     closed: AtomicBool,
@@ -189,6 +194,10 @@ impl Pool {
     /// repeated.
     pub async fn administer(&self, order: Order) -> Result<AdminReply, Error> {
         self.send(order, None).await
+    }
+
+    pub(crate) fn has_administrator(&self) -> bool {
+        self.0.administrator.is_some()
     }
 
     /// Sends an order, from an inventory of this version.

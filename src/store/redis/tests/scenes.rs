@@ -165,6 +165,7 @@ pub(super) async fn call(
         27 => admin(Order::Load(vec![Member::new(id("new")).with_weight(3)])).await,
         28 => admin(Order::Open).await,
         29 => admin(Order::DestroyPool).await,
+        30 => admin(Order::EndQuarantine(vec![id("e3")], QuarantineCode::Probe)).await,
         _ => return None,
     })
 }
