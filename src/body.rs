@@ -10,6 +10,7 @@ use http::Version;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Response, ResponseBuilderExt};
 use tokio::time::Instant;
+use tracing::Span;
 
 use crate::budget::Passage;
 use crate::classify::{Classifier, Failed, Route};
@@ -19,6 +20,7 @@ use crate::options::LeaseInfo;
 use crate::outcome::Outcome;
 use crate::pool::{Expire, Key, Watchdog};
 use crate::progress::Phase;
+use crate::report::Report;
 
 /// What lasts until the body has ended.
 pub(crate) struct Cargo {
@@ -28,6 +30,17 @@ pub(crate) struct Cargo {
     pub(crate) classifier: Arc<dyn Classifier>,
     /// The outcome if the body comes to its end.
     pub(crate) outcome: Outcome,
+    pub(crate) report: Option<Report>,
+}
+
+impl Cargo {
+    /// Gives everything back, and tells how it ended.
+    fn end(self, outcome: Outcome) {
+        let Self { hold, passage, report, .. } = self;
+        drop(passage);
+        let span = report.map_or_else(Span::none, |report| report.ended(hold.pool(), outcome));
+        span.in_scope(|| hold.finish(outcome));
+    }
 }
 
 /// Gives the response a body that carries lease and passage, and tells how it came about.
@@ -40,7 +53,8 @@ pub(crate) fn load(response: Response, cargo: Cargo, info: LeaseInfo) -> Respons
         parts.extensions.extend(mem::take(carrier.extensions_mut()));
     }
     let body = if is_over(&body) {
-        cargo.hold.finish(cargo.outcome);
+        let outcome = cargo.outcome;
+        cargo.end(outcome);
         body
     } else {
         // RFC 9113 section 8.1: also after as many bytes as Content-Length says.
@@ -100,12 +114,12 @@ impl Open {
         let Self { body, cargo, reader, .. } = self;
         // The connection closes before the endpoint can be leased again.
         drop(body);
-        drop(cargo.passage);
         // What the head said stands, whatever became of the body, unless the lease ran out.
-        cargo.hold.finish(match (cargo.outcome, outcome) {
+        let outcome = match (cargo.outcome, outcome) {
             (Outcome::Success, Some(outcome)) | (_, Some(outcome @ Outcome::Expired)) => outcome,
             (said, _) => said,
-        });
+        };
+        cargo.end(outcome);
         reader
     }
 }
@@ -294,6 +308,7 @@ mod tests {
             route: Route::new(Scheme::Http, false),
             classifier: Arc::new(DefaultClassifier::new()),
             outcome: Outcome::Success,
+            report: None,
         };
         LeasedBody::new(Body::wrap(StreamBody::new(silence)), cargo, false)
     }

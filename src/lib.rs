@@ -49,6 +49,7 @@ mod redirect;
 #[cfg(feature = "redis")]
 mod redis;
 mod replay;
+mod report;
 #[cfg(feature = "retry")]
 mod retry;
 mod secret;
@@ -99,6 +100,8 @@ pub use store::{
 pub use store::{RedisStore, RedisStoreBuilder};
 pub use targets::Targets;
 pub use telemetry::Counts;
+#[cfg(feature = "metrics")]
+pub use telemetry::{Metric, MetricKind};
 pub use verdict::{DefaultJudge, Evidence, Judge, QuarantineCode, Strike, Verdict};
 
 /// The README's code.
