@@ -223,6 +223,8 @@ impl PoolBuilder {
             closed: AtomicBool::new(false),
             reloading: tokio::sync::Mutex::default(),
             tasks,
+            #[cfg(feature = "watch")]
+            watching: std::sync::Mutex::default(),
         }));
         if embedded {
             pool.administer(Order::Init(self.config.into())).await?;

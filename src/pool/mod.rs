@@ -14,6 +14,8 @@ mod releaser;
 mod set_up;
 mod waiting;
 mod wants;
+#[cfg(feature = "watch")]
+mod watch;
 mod watchdog;
 
 use std::fmt;
@@ -78,6 +80,8 @@ struct Shared {
     /// One reload at a time, so that members never follow an older inventory.
     reloading: tokio::sync::Mutex<()>,
     tasks: Vec<AbortHandle>,
+    #[cfg(feature = "watch")]
+    watching: std::sync::Mutex<Option<watch::Watching>>,
 }
 
 /// What outlives the last handle until all releases are made.
@@ -284,6 +288,8 @@ impl Pool {
     /// The pool is closed at the first poll; a dropped future only stops the waiting.
     pub async fn shutdown(&self) {
         self.0.closed.store(true, Ordering::Release);
+        #[cfg(feature = "watch")]
+        self.watch_no_more();
         self.0.core.waiting.close(&self.closed());
         self.0.core.waiting.is_left().await;
         self.0.releaser.drained().await;
