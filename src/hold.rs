@@ -22,7 +22,7 @@ pub(crate) enum Hold {
 impl Hold {
     pub(crate) fn endpoint(&self) -> Arc<Endpoint> {
         match self {
-            Self::Own(lease) => lease.endpoint().clone(),
+            Self::Own(lease) => lease.endpoint(),
             Self::Lent(held) => held.resolved(),
         }
     }

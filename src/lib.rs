@@ -17,6 +17,8 @@
 //! | a verdict of your own on outcomes | [`Judge`] |
 //! | one pool for many processes | `RedisStore` (feature `redis`), [`Pool::set_up`] |
 //! | a store of your own | [`LeaseStore`] |
+//! | numbers for a dashboard | `Metric` (feature `metrics`), [`Pool::counts`] |
+//! | an inventory that follows its file | `Pool::watch_inventory` (feature `watch`) |
 //!
 //! It is for permitted public pages. Budgets are per site and shared by all endpoints: a change
 //! of endpoint never gets around a site's limit.

@@ -23,6 +23,8 @@ pub(crate) struct Lease {
     pool: Pool,
     grant: Grant,
     endpoint: Arc<Endpoint>,
+    /// The inventory's when the endpoint was looked up, or one before.
+    generation: u64,
     ttl: Duration,
     site: Option<Site>,
     /// When the store ends it at the earliest, unless it is renewed.
@@ -100,6 +102,7 @@ impl Lease {
         let shared = &pool.0;
         shared.core.counters.grants.add_one();
         let ends = grant.term.map(|term| asked + term.remaining);
+        let generation = shared.inventory.generation();
         let Some(endpoint) = pool.endpoint(&grant.endpoint) else {
             shared.core.counters.unknown_endpoints.add_one();
             tracing::debug!(pool = %shared.core.name, endpoint = %grant.endpoint, "not in the inventory");
@@ -111,6 +114,7 @@ impl Lease {
         Ok(Self {
             grant,
             endpoint,
+            generation,
             ttl: wants.ttl,
             site: wants.site.clone(),
             ends,
@@ -124,8 +128,12 @@ impl Lease {
         })
     }
 
-    pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
-        &self.endpoint
+    /// The endpoint as the inventory has it now, or had it last: what is sent after a reload goes
+    /// out with the new password.
+    pub(crate) fn endpoint(&self) -> Arc<Endpoint> {
+        let newer = self.pool.0.inventory.generation() != self.generation;
+        let resolved = newer.then(|| self.pool.endpoint(self.endpoint.id())).flatten();
+        resolved.unwrap_or_else(|| self.endpoint.clone())
     }
 
     pub(crate) fn pool(&self) -> &Pool {

@@ -24,10 +24,15 @@ pub(crate) struct Counter {
 impl Counter {
     #[cfg_attr(not(feature = "metrics"), allow(unused_variables, reason = "it is no metric"))]
     pub(crate) fn new(metric: &'static Metric, labels: Labels<'_>) -> Self {
+        #[cfg(feature = "metrics")]
+        let key = key(metric, labels);
+        // A counter that is there from the beginning shows its first event as a rise.
+        #[cfg(feature = "metrics")]
+        with(|recorder, metadata| recorder.register_counter(&key, metadata).increment(0));
         Self {
             count: AtomicU64::new(0),
             #[cfg(feature = "metrics")]
-            key: Some(key(metric, labels)),
+            key: Some(key),
         }
     }
 

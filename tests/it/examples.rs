@@ -279,3 +279,37 @@ async fn a_pool_of_four_workers_heals_when_one_is_killed() {
     assert_eq!(last.matches(" ready").count(), 2, "{out}");
     assert!(out.ends_with("the pool's state is sound\n"), "{out}");
 }
+
+#[cfg(feature = "metrics")]
+#[tokio::test]
+async fn metrics_are_served_as_prometheus_reads_them() {
+    let output = run("metrics", &[]).await;
+    let out = stdout(&output);
+    assert!(output.status.success(), "{out}\n{}", stderr(&output));
+    for line in [
+        "# TYPE reqwest_lease_request_seconds histogram",
+        "# TYPE reqwest_lease_grants_total counter",
+        r#"reqwest_lease_retries_total{pool="vn",outcome="proxy_unreachable"} 1"#,
+        r#"reqwest_lease_endpoints_ready{pool="vn"} 2"#,
+    ] {
+        assert!(out.lines().any(|said| said == line), "no {line} in\n{out}");
+    }
+}
+
+#[tokio::test]
+async fn otel_prints_a_request_as_a_child_of_the_callers_span() {
+    let output = run("otel", &[]).await;
+    let out = stdout(&output);
+    assert!(output.status.success(), "{out}\n{}", stderr(&output));
+    let of = |span: &str, what: &str| {
+        let at = out.find(&format!("Name        : {span}")).unwrap_or_else(|| panic!("{out}"));
+        let start = out[..at].rfind("Span #").unwrap();
+        let end = out[at..].find("Span #").map_or(out.len(), |end| at + end);
+        let line = out[start..end].lines().find(|line| line.trim_start().starts_with(what));
+        line.map(|line| line.rsplit(&[' ', ':'][..]).next().unwrap().to_owned())
+    };
+    assert_eq!(of("lease.request", "ParentSpanId"), of("page", "SpanId"), "{out}");
+    for field in ["pool", "site", "endpoint", "attempt", "lease_wait_ms", "outcome"] {
+        assert!(of("lease.request", &format!("->  {field}")).is_some(), "no {field} in\n{out}");
+    }
+}

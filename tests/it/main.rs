@@ -11,6 +11,10 @@ mod life;
 mod limits;
 #[path = "../../examples/local/mod.rs"]
 mod local;
+#[cfg(feature = "metrics")]
+mod metered;
+#[cfg(feature = "metrics")]
+mod monitoring;
 mod never_direct;
 mod outcomes;
 mod readme;
@@ -22,5 +26,8 @@ mod rig;
 mod secrets;
 mod settings;
 mod shared_budgets;
+mod spans;
 mod support;
 mod truth;
+#[cfg(feature = "watch")]
+mod watching;
