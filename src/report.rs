@@ -47,7 +47,9 @@ impl Report {
         if self.span.is_disabled() || self.shown.as_ref().is_some_and(is_shown) {
             return;
         }
-        self.span.record("endpoint", display(endpoint)).record("attempt", nth);
+        self.span
+            .record("endpoint", display(endpoint))
+            .record("attempt", i64::try_from(nth).unwrap_or(i64::MAX));
         self.shown = Some((endpoint.clone(), nth));
     }
 

@@ -1,6 +1,6 @@
 //! The examples, run as a reader would run them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -301,15 +301,19 @@ async fn otel_prints_a_request_as_a_child_of_the_callers_span() {
     let output = run("otel", &[]).await;
     let out = stdout(&output);
     assert!(output.status.success(), "{out}\n{}", stderr(&output));
-    let of = |span: &str, what: &str| {
-        let at = out.find(&format!("Name        : {span}")).unwrap_or_else(|| panic!("{out}"));
-        let start = out[..at].rfind("Span #").unwrap();
-        let end = out[at..].find("Span #").map_or(out.len(), |end| at + end);
-        let line = out[start..end].lines().find(|line| line.trim_start().starts_with(what));
-        line.map(|line| line.rsplit(&[' ', ':'][..]).next().unwrap().to_owned())
+    let values = |span: &str| {
+        let (key, value) = span.trim().trim_start_matches("->").split_once(':')?;
+        Some((key.trim().to_owned(), value.trim().to_owned()))
+    };
+    // Of two lines with one key, the scope's name and the span's, the second one counts.
+    let spans = out.split("Span #").map(|span| span.lines().filter_map(values));
+    let spans: Vec<BTreeMap<_, _>> = spans.map(Iterator::collect).collect();
+    let of = |name: &str, key: &str| {
+        let span = spans.iter().find(|span| span.get("Name").is_some_and(|named| named == name));
+        span.unwrap_or_else(|| panic!("no {name} in\n{out}")).get(key).cloned()
     };
     assert_eq!(of("lease.request", "ParentSpanId"), of("page", "SpanId"), "{out}");
     for field in ["pool", "site", "endpoint", "attempt", "lease_wait_ms", "outcome"] {
-        assert!(of("lease.request", &format!("->  {field}")).is_some(), "no {field} in\n{out}");
+        assert!(of("lease.request", field).is_some(), "no {field} in\n{out}");
     }
 }
