@@ -10,6 +10,7 @@ use http::Version;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Response, ResponseBuilderExt};
 use tokio::time::Instant;
+use tracing::Span;
 
 use crate::budget::Passage;
 use crate::classify::{Classifier, Failed, Route};
@@ -20,6 +21,7 @@ use crate::outcome::Outcome;
 use crate::pool::{Expire, Key, Watchdog};
 use crate::preview::Preview;
 use crate::progress::Phase;
+use crate::report::Report;
 
 /// What lasts until the body has ended.
 pub(crate) struct Cargo {
@@ -31,6 +33,7 @@ pub(crate) struct Cargo {
     pub(crate) outcome: Outcome,
     /// What the classifier wants to see of the body first.
     pub(crate) preview: Option<Box<Preview>>,
+    pub(crate) report: Option<Report>,
 }
 
 impl Cargo {
@@ -39,6 +42,14 @@ impl Cargo {
         if let Some(preview) = self.preview.take_if(|preview| is_all || preview.is_full()) {
             self.outcome = preview.outcome(&*self.classifier);
         }
+    }
+
+    /// Gives everything back, and tells how it ended.
+    fn end(self, outcome: Outcome) {
+        let Self { hold, passage, report, .. } = self;
+        drop(passage);
+        let span = report.map_or_else(Span::none, |report| report.ended(hold.pool(), outcome));
+        span.in_scope(|| hold.finish(outcome));
     }
 }
 
@@ -52,7 +63,8 @@ pub(crate) fn load(response: Response, cargo: Cargo, info: LeaseInfo) -> Respons
         parts.extensions.extend(mem::take(carrier.extensions_mut()));
     }
     let body = if is_over(&body) {
-        cargo.hold.finish(cargo.outcome);
+        let outcome = cargo.outcome;
+        cargo.end(outcome);
         body
     } else {
         // RFC 9113 section 8.1: also after as many bytes as Content-Length says.
@@ -113,12 +125,12 @@ impl Open {
         cargo.look(true);
         // The connection closes before the endpoint can be leased again.
         drop(body);
-        drop(cargo.passage);
         // What the head said stands, whatever became of the body, unless the lease ran out.
-        cargo.hold.finish(match (cargo.outcome, outcome) {
+        let outcome = match (cargo.outcome, outcome) {
             (Outcome::Success, Some(outcome)) | (_, Some(outcome @ Outcome::Expired)) => outcome,
             (said, _) => said,
-        });
+        };
+        cargo.end(outcome);
         reader
     }
 }
@@ -312,6 +324,7 @@ mod tests {
             classifier: Arc::new(DefaultClassifier::new()),
             outcome: Outcome::Success,
             preview: None,
+            report: None,
         };
         LeasedBody::new(Body::wrap(StreamBody::new(silence)), cargo, false)
     }

@@ -76,7 +76,7 @@ impl fmt::Debug for Probed {
 impl Hold {
     pub(crate) fn endpoint(&self) -> Arc<Endpoint> {
         match self {
-            Self::Own(lease) => lease.endpoint().clone(),
+            Self::Own(lease) => lease.endpoint(),
             Self::Lent(held, _) => held.resolved(),
             Self::Probed(probed) => probed.0.endpoint.clone(),
         }

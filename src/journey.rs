@@ -26,6 +26,7 @@ use crate::progress::{Phase, watched};
 use crate::record::Record;
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
 use crate::replay::Replay;
+use crate::report::Report;
 use crate::site::Site;
 use crate::suspicion::Suspects;
 use crate::targets::Targets;
@@ -61,6 +62,8 @@ pub(crate) struct Journey<'a, T> {
     avoid: &'a [EndpointId],
     /// What the store left unanswered when it was asked without a wait.
     doubt: Option<Doubt>,
+    /// Goes along with the response.
+    report: Option<Report>,
 }
 
 /// What admits a send.
@@ -106,6 +109,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
         let timeout = request.timeout().copied().or(terms.timeout);
         Ok(Self {
+            report: Some(Report::begin(pool, &site)),
             terms,
             transport,
             pool,
@@ -123,15 +127,18 @@ impl<'a, T: Transport> Journey<'a, T> {
         })
     }
 
-    /// The site of the present hop.
-    pub(crate) fn site(&self) -> &Site {
-        &self.site
+    /// The report, unless a response has it, with what it is about.
+    pub(crate) fn report(&mut self) -> (&mut Option<Report>, &Trip) {
+        (&mut self.report, &self.trip)
     }
 
     pub(crate) async fn run(&mut self) -> Result<Response, Failure<T::Error>> {
         let mut left = Left::default();
         loop {
             let failure = left.failure.take();
+            if let (Some(_), Some(last)) = (&failure, self.trip.failed.last()) {
+                self.pool.counters().retries.add_one(last.outcome.as_str());
+            }
             let ticket = match self.admit(left).await {
                 Ok(ticket) => ticket,
                 // That no other endpoint came free does not hide why one was needed.
@@ -252,10 +259,12 @@ impl<'a, T: Transport> Journey<'a, T> {
             self.suspects.let_go();
         }
         let (wants, doubt) = (self.wants(prefer), self.doubt.take());
+        let started = Instant::now();
         let leased = self.pool.lease_after(wants, self.patience(), doubt).await;
-        let (lease, waited) = leased.map_err(|error| self.or_timed_out(error))?;
+        let waited = started.elapsed();
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
+        let (lease, _) = leased.map_err(|error| self.or_timed_out(error))?;
         Ok(self.own(lease))
     }
 
@@ -356,6 +365,9 @@ impl<'a, T: Transport> Journey<'a, T> {
         let https_target = request.url().scheme() == "https";
         let route = Route::new(endpoint.scheme(), https_target)
             .with_credentials(endpoint.has_credentials());
+        if let Some(report) = &mut self.report {
+            report.attempt(endpoint.id(), self.trip.failed.len() + 1);
+        }
         let began = Instant::now();
         let answer = match ticket.hold.is_trusted() {
             true => ticket.hold.within_trust(watched(self.transport.send(client, request))).await,
@@ -494,11 +506,16 @@ impl<'a, T: Transport> Journey<'a, T> {
         let classifier = self.terms.classifier.clone();
         let answer = Answer::new(response.status(), response.headers(), route, &self.site);
         let preview = Preview::of(&answer, classifier.wants_of_body(&answer));
-        body::load(response, Cargo { hold, passage, route, classifier, outcome, preview }, info)
+        let report = self.report.take();
+        let cargo = Cargo { hold, passage, route, classifier, outcome, preview, report };
+        body::load(response, cargo, info)
     }
 
     /// What the caller is told of the way here.
     fn info(&mut self, hold: &Hold, outcome: Outcome) -> LeaseInfo {
+        if let Some(report) = &self.report {
+            report.waited(self.pool, &self.trip);
+        }
         LeaseInfo {
             endpoint: hold.endpoint().id().clone(),
             pool: hold.pool().name().clone(),
@@ -552,6 +569,15 @@ impl<'a, T: Transport> Journey<'a, T> {
         self.replay.redirect(hop.url, hop.method, hop.keep_body);
         self.site = site;
         Ok(())
+    }
+}
+
+impl<T> Drop for Journey<'_, T> {
+    fn drop(&mut self) {
+        // Who would have been told is gone.
+        if let Some(report) = self.report.take() {
+            report.ended(self.pool, Outcome::Cancelled);
+        }
     }
 }
 

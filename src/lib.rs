@@ -19,6 +19,8 @@
 //! | to try an endpoint by hand | [`LeaseMiddleware::probe`] |
 //! | one pool for many processes | `RedisStore` (feature `redis`), [`Pool::set_up`] |
 //! | a store of your own | [`LeaseStore`] |
+//! | numbers for a dashboard | `Metric` (feature `metrics`), [`Pool::counts`] |
+//! | an inventory that follows its file | `Pool::watch_inventory` (feature `watch`) |
 //!
 //! It is for permitted public pages. Budgets are per site and shared by all endpoints: a change
 //! of endpoint never gets around a site's limit.
@@ -54,6 +56,7 @@ mod redirect;
 #[cfg(feature = "redis")]
 mod redis;
 mod replay;
+mod report;
 #[cfg(feature = "retry")]
 mod retry;
 mod secret;
@@ -106,6 +109,8 @@ pub use store::{
 pub use store::{RedisStore, RedisStoreBuilder};
 pub use targets::Targets;
 pub use telemetry::Counts;
+#[cfg(feature = "metrics")]
+pub use telemetry::{Metric, MetricKind};
 pub use verdict::{DefaultJudge, Evidence, Judge, Others, QuarantineCode, Steps, Strike, Verdict};
 
 /// The README's code.

@@ -1,5 +1,6 @@
 //! Passwords, written in the inventory or looked up where it points to.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ pub(super) struct Lookup {
     /// What relative password files resolve against.
     pub(super) directory: PathBuf,
     pub(super) environment: Environment,
+    /// The password files that were looked up.
+    pub(super) files: RefCell<Vec<PathBuf>>,
 }
 
 pub(super) struct Password {
@@ -29,6 +32,10 @@ pub(super) struct Password {
 }
 
 impl Lookup {
+    pub(super) fn new(directory: PathBuf, environment: Environment) -> Self {
+        Self { directory, environment, files: RefCell::default() }
+    }
+
     /// Takes a `password` value; a file that it names is read here, which blocks.
     pub(super) fn password(&self, found: Found<&DeValue<'_>>) -> Result<Password, Fault> {
         match found.value {
@@ -78,7 +85,9 @@ impl Lookup {
         let refuse = |why: &str| {
             Fault::new(path.at, format!("the password file {} {why}", FileName(path.value)))
         };
-        let text = file::read_text(&self.directory.join(path.value), MAX_PASSWORD_FILE)
+        let place = self.directory.join(path.value);
+        self.files.borrow_mut().push(place.clone());
+        let text = file::read_text(&place, MAX_PASSWORD_FILE)
             .map_err(|error| refuse(&error.why).with_source(error.source))?;
         let line = text.strip_suffix('\n').unwrap_or(&text);
         let password = line.strip_suffix('\r').unwrap_or(line);

@@ -17,7 +17,9 @@ use crate::id::{AdminName, PoolName};
 use crate::inventory::Inventory;
 use crate::random;
 use crate::store::{LeaseStore, MemoryStore, Mode, Order, Policy, PoolConfig, ReapRequest};
-use crate::telemetry::Counters;
+#[cfg(feature = "metrics")]
+use crate::telemetry::Metric;
+use crate::telemetry::{Counters, Times};
 use crate::verdict::{DefaultJudge, Judge};
 
 /// Chooses how a pool works; [`Pool::builder`] makes one.
@@ -34,6 +36,8 @@ pub struct PoolBuilder {
     config: PoolConfig,
     settings: Settings,
     administrator: Option<AdminName>,
+    #[cfg(feature = "metrics")]
+    gauges_every: Option<Duration>,
 }
 
 impl PoolBuilder {
@@ -46,6 +50,8 @@ impl PoolBuilder {
             guard: Guard::default(),
             config: PoolConfig::default(),
             administrator: None,
+            #[cfg(feature = "metrics")]
+            gauges_every: None,
             settings: Settings {
                 ttl: Duration::from_secs(60),
                 expiry_cooldown: Duration::from_secs(30),
@@ -142,6 +148,19 @@ impl PoolBuilder {
         self
     }
 
+    /// Asks the store so often for the pool's state, and tells it in gauges. Default: never.
+    ///
+    /// One process of the many that share a store is enough; in several it does no harm. Each time
+    /// is one call of [`LeaseStore::status`], which looks at all parked endpoints; every 15 s, say,
+    /// is as often as most scrapers come. How many requests wait is told too, and is of this
+    /// process. While the store does not answer the gauges stay as they were, and
+    /// `reqwest_lease_status_timestamp_seconds` tells how old they are.
+    #[cfg(feature = "metrics")]
+    pub fn gauges_every(mut self, pause: Duration) -> Self {
+        self.gauges_every = Some(pause);
+        self
+    }
+
     /// Turns outcomes into verdicts. Default [`DefaultJudge`].
     pub fn judge(mut self, judge: impl Judge) -> Self {
         self.judge = Arc::new(judge);
@@ -179,10 +198,11 @@ impl PoolBuilder {
         let (releaser, worker) = Releaser::new();
         let watchdog = Arc::new(Watchdog::default());
         let core = Arc::new(Core {
+            counters: Counters::of(self.name.as_str()),
+            times: Times::of(self.name.as_str()),
             name: self.name,
             store,
             waiting: Waiting::default(),
-            counters: Counters::default(),
             hints: self.settings.wakeups,
         });
         // It ends by itself when the last handle is gone and all releases are made.
@@ -195,6 +215,12 @@ impl PoolBuilder {
             && let Some(hints) = core.store.hints(&core.name)
         {
             tasks.push(tokio::spawn(core.clone().listen(hints)).abort_handle());
+        }
+        #[cfg(feature = "metrics")]
+        {
+            Metric::describe_all();
+            let look = |pause| tokio::spawn(core.clone().tell_now_and_then(pause)).abort_handle();
+            tasks.extend(self.gauges_every.map(look));
         }
         let pool = Pool(Arc::new(Shared {
             core,
@@ -209,6 +235,8 @@ impl PoolBuilder {
             closed: AtomicBool::new(false),
             reloading: tokio::sync::Mutex::default(),
             tasks,
+            #[cfg(feature = "watch")]
+            watching: std::sync::Mutex::default(),
         }));
         if embedded {
             pool.administer(Order::Init(self.config.into())).await?;
@@ -235,6 +263,10 @@ impl PoolBuilder {
         }
         if settings.poll_every.is_zero() {
             return refuse("poll_every is zero");
+        }
+        #[cfg(feature = "metrics")]
+        if self.gauges_every.is_some_and(|pause| pause.is_zero() || pause > LONGEST) {
+            return refuse("gauges_every is zero or over 365 days");
         }
         let longest = [
             settings.ttl,
@@ -263,7 +295,7 @@ impl Core {
             let jitter = Duration::from_millis(random::number() % 1000);
             sleep_until(Instant::now() + REAP_EVERY + jitter).await;
             loop {
-                match self.store.reap(ReapRequest { pool: self.name.clone() }).await {
+                match self.noted(self.store.reap(ReapRequest { pool: self.name.clone() }).await) {
                     Ok(reply) => {
                         failing = false;
                         if reply.reclaimed + reply.promoted > 0 {

@@ -28,7 +28,7 @@ struct Held {
 impl HeldLease {
     pub(super) fn new(lease: Lease) -> Self {
         Self(Arc::new(Held {
-            endpoint: lease.endpoint().clone(),
+            endpoint: lease.endpoint(),
             pool: lease.pool().clone(),
             fence: lease.fence(),
             lease: Mutex::new(lease),

@@ -11,6 +11,10 @@ mod life;
 mod limits;
 #[path = "../../examples/local/mod.rs"]
 mod local;
+#[cfg(feature = "metrics")]
+mod metered;
+#[cfg(feature = "metrics")]
+mod monitoring;
 mod never_direct;
 mod outcomes;
 mod probe;
@@ -27,6 +31,9 @@ mod rig;
 mod secrets;
 mod settings;
 mod shared_budgets;
+mod spans;
 mod support;
 mod truth;
 mod verdicts;
+#[cfg(feature = "watch")]
+mod watching;
