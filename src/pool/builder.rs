@@ -152,6 +152,12 @@ impl PoolBuilder {
 
     /// Starts the pool.
     ///
+    /// What works in the background lives on the runtime that this is called on: what gives leases
+    /// back, what ends exchanges whose lease has run out, what takes ended leases back. That runtime
+    /// must be driven as long as the pool is used, also by requests on others: a runtime of its own
+    /// that ends sooner, as in a test or in `block_on` for the build alone, leaves leases to their
+    /// deadlines.
+    ///
     /// # Errors
     /// [`Config`](Kind::Config) for a zero or too long time; those of
     /// [`LeaseStore::administer`].

@@ -1,7 +1,9 @@
 //! A pool as this process sees it: leases that are waited for, held and given back.
 
+mod alone;
 mod answers;
 mod asker;
+mod attendance;
 mod builder;
 mod held;
 mod hints;
@@ -269,7 +271,7 @@ impl Pool {
     pub async fn shutdown(&self) {
         self.0.closed.store(true, Ordering::Release);
         self.0.core.waiting.close(&self.closed());
-        self.0.core.waiting.is_left().await;
+        self.left_alone().await;
         self.0.releaser.drained().await;
     }
 

@@ -1,5 +1,6 @@
 //! One call for leases, and what becomes of its tokens when its answer is lost.
 
+use std::borrow::Borrow;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
@@ -20,13 +21,13 @@ pub(super) const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) const UNANSWERED: &str = "the store has not answered in time";
 
 /// Tokens of a call that may still take place; cancelled when it is dropped.
-pub(super) struct Unanswered<'a> {
-    pool: &'a Pool,
+pub(super) struct Unanswered<P: Borrow<Pool>> {
+    pub(super) pool: P,
     pub(super) tokens: SmallVec<[Token; 1]>,
 }
 
-impl<'a> Unanswered<'a> {
-    pub(super) fn new(pool: &'a Pool, tokens: impl Into<SmallVec<[Token; 1]>>) -> Self {
+impl<P: Borrow<Pool>> Unanswered<P> {
+    pub(super) fn new(pool: P, tokens: impl Into<SmallVec<[Token; 1]>>) -> Self {
         Self { pool, tokens: tokens.into() }
     }
 
@@ -37,7 +38,7 @@ impl<'a> Unanswered<'a> {
         wants: &Wants,
         patience: Duration,
     ) -> Result<AcquireReply, Error> {
-        let shared = &self.pool.0;
+        let shared = &self.pool.borrow().0;
         let request = AcquireRequest {
             tokens: self.tokens.to_vec(),
             expiry_cooldown: shared.settings.expiry_cooldown,
@@ -68,10 +69,10 @@ fn checked(reply: Result<AcquireReply, Error>) -> Result<AcquireReply, Error> {
     }
 }
 
-impl Drop for Unanswered<'_> {
+impl<P: Borrow<Pool>> Drop for Unanswered<P> {
     fn drop(&mut self) {
         for token in self.tokens.drain(..) {
-            self.pool.cancel(token);
+            self.pool.borrow().cancel(token);
         }
     }
 }

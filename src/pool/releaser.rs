@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, timeout_at};
 
@@ -91,27 +92,31 @@ impl Releaser {
                 Err(error) => core.not_released(1, error.kind().as_str()),
             }
             core.waiting.something_came_free();
-        } else if !self.enqueue(What::Release(release), until) {
+        } else if let Err(why) = self.enqueue(What::Release(release), until) {
             core.counters.releases_failed.add_one();
-            tracing::warn!(pool = %core.name, "release queue is full; the lease's deadline ends it");
+            tracing::warn!(pool = %core.name, why, "not given back; the lease's deadline ends it");
         }
     }
 
     /// Hands a cancel on, to be repeated until `until`; never blocks.
     pub(super) fn cancel(&self, core: &Core, token: Token, until: Instant) {
-        if !self.enqueue(What::Cancel(token), until) {
+        if let Err(why) = self.enqueue(What::Cancel(token), until) {
             core.counters.cancels_failed.add_one();
-            tracing::warn!(pool = %core.name, "release queue is full; the lease's deadline ends it");
+            tracing::warn!(pool = %core.name, why, "not cancelled; the lease's deadline ends it");
         }
     }
 
-    fn enqueue(&self, what: What, until: Instant) -> bool {
+    /// Why it was not accepted, if so.
+    fn enqueue(&self, what: What, until: Instant) -> Result<(), &'static str> {
         self.pending.jobs.fetch_add(1, Ordering::AcqRel);
-        let accepted = self.queue.try_send(Job { what, until, repeated: false }).is_ok();
-        if !accepted {
+        let accepted = self.queue.try_send(Job { what, until, repeated: false });
+        accepted.map_err(|refused| {
             self.pending.finish(1);
-        }
-        accepted
+            match refused {
+                TrySendError::Full(_) => "the release queue is full",
+                TrySendError::Closed(_) => "the runtime that the pool was built on has ended",
+            }
+        })
     }
 
     /// Resolves when nothing is under way. A store that does not answer is given up after a while.
@@ -302,5 +307,20 @@ impl Core {
     fn not_cancelled(&self, code: &str) {
         self.counters.cancels_failed.add_one();
         tracing::warn!(pool = %self.name, code, "cancel failed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_closed_queue_is_not_said_to_be_full() {
+        let (releaser, worker) = Releaser::new();
+        let cancel = || releaser.enqueue(What::Cancel(Token::random()), Instant::now());
+        assert!((0..QUEUE).all(|_| cancel().is_ok()));
+        assert_eq!(cancel(), Err("the release queue is full"));
+        drop(worker);
+        assert_eq!(cancel(), Err("the runtime that the pool was built on has ended"));
     }
 }

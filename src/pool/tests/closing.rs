@@ -165,3 +165,15 @@ async fn a_lease_given_back_too_late_is_counted_and_harms_nobody() {
     assert_eq!(leased(&wire).await, 1);
     assert!(next.is_trusted());
 }
+
+#[test]
+fn a_release_after_the_end_of_its_runtime_is_counted_and_blocks_nobody() {
+    let home = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (pool, lease) = home.block_on(async {
+        let pool = pool_of(&["a"], |builder| builder).await.0;
+        (pool.clone(), lease(&pool).await)
+    });
+    drop(home);
+    drop(lease);
+    assert_eq!(pool.counts().releases_failed, 1);
+}

@@ -6,6 +6,7 @@ mod renewal;
 mod roster;
 mod setting_up;
 mod together;
+mod unpolled;
 mod unsure;
 mod waiting;
 mod wakes;

@@ -240,18 +240,34 @@ async fn a_lost_answer_leaves_each_who_will_not_wait_a_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_asker_who_goes_leaves_those_who_joined_it() {
+async fn an_asker_who_goes_leaves_its_question_to_those_who_joined_it() {
     let (pool, wire) = pool_of_many(10).await;
     wire.always(Call::Acquire, Fault::Late(millis(100)));
     let mut first = Box::pin(pool.lease_now(wants(), seconds(30)));
     assert!(futures_util::poll!(&mut first).is_pending());
     let second = tokio::spawn({
         let pool = pool.clone();
-        async move { now(&pool, wants()).await.is_some() }
+        async move { now(&pool, wants()).await }
     });
     settle().await;
     drop(first);
-    assert!(second.await.unwrap());
+    let lease = second.await.unwrap();
+    sleep(seconds(1)).await;
+    assert_eq!((leased(&wire).await, wire.made(Call::Acquire).len()), (1, 1));
+    drop(lease);
+    settle().await;
+    assert_eq!((leased(&wire).await, pool.counts().cancels), (0, 0));
+}
+
+/// The twin: with nobody else who wants the answer the question is given up.
+#[tokio::test(start_paused = true)]
+async fn an_asker_who_goes_alone_gives_its_question_up() {
+    let (pool, wire) = pool_of_many(10).await;
+    wire.always(Call::Acquire, Fault::Late(millis(100)));
+    let mut first = Box::pin(pool.lease_now(wants(), seconds(30)));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    settle().await;
+    drop(first);
     sleep(seconds(1)).await;
     assert_eq!((leased(&wire).await, pool.counts().cancels), (0, 1));
 }
