@@ -49,6 +49,9 @@ counters! {
     renewals_failed,
     /// Grants of endpoints that the inventory here does not have, given back unused.
     unknown_endpoints,
+    /// Panics of the judge, the store or a response's body that were caught where others would have
+    /// suffered.
+    panics,
 }
 
 /// One count.

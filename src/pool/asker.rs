@@ -65,7 +65,7 @@ impl Flight {
         let short = grants.len() < self.call.tokens.len();
         let short = short.then(|| Later::exhausted(self.pool()));
         let mut doubtful = self.answered();
-        let (mut leases, mut unknown) = (Vec::with_capacity(grants.len()), Vec::new());
+        let (mut leases, mut in_vain) = (Vec::with_capacity(grants.len()), true);
         let mut cancelled = Vec::new();
         for grant in grants {
             let token = grant.term.map(|term| term.token);
@@ -83,29 +83,37 @@ impl Flight {
                     }
                     leases.push(lease);
                 }
-                Err(id) => {
-                    unknown.push(id);
+                Err(learned) => {
+                    in_vain &= !learned;
                     cancelled.extend(stray);
                 }
             }
         }
         let tokens = Tokens { doubtful, unanswered: false };
-        let spare = self
-            .land(tokens, |queue, launch| queue.granted(launch, leases, &unknown, short.as_ref()));
+        if leases.is_empty() && in_vain {
+            // They are given back and come again, for nothing.
+            let (pool, rest) = (self.pool().clone(), self.pool().rest());
+            let later = Later::exhausted(&pool).after(rest);
+            self.land(tokens, |queue, launch| queue.in_vain(&pool, launch, &later, rest));
+            return self.cancel(cancelled);
+        }
+        let spare =
+            self.land(tokens, |queue, launch| queue.granted(launch, leases, short.as_ref()));
         spare.into_iter().for_each(|lease| lease.finish(Outcome::Unused));
         self.cancel(cancelled);
     }
 
     fn refused(&mut self, reply: &AcquireReply) {
         let mut doubtful = self.answered();
-        let Some(later) = Later::of(reply, self.pool()) else {
-            // The tokens were cancelled: others are drawn.
+        if *reply == AcquireReply::Cancelled && !doubtful.is_empty() {
+            // Others are drawn.
             doubtful.clear();
             return self.land(Tokens::default(), |_, _| ());
-        };
+        }
+        let pool = self.pool().clone();
+        let (later, tokens) = (Later::of(reply, &pool), Tokens { doubtful, unanswered: false });
         let rest = self.rest(&later);
-        let tokens = Tokens { doubtful, unanswered: false };
-        self.land(tokens, |queue, launch| queue.refused(launch, &later, rest));
+        self.land(tokens, |queue, launch| queue.refused(&pool, launch, &later, rest));
     }
 
     fn failed(&mut self, why: &Error) {
@@ -122,7 +130,7 @@ impl Flight {
         self.land(Tokens::default(), |queue, launch| {
             let doubtful = queue.lost(&pool, launch, &later, tokens);
             queue.doubt(&launch.wants, Tokens { doubtful, unanswered: true });
-            queue.refused(launch, &later, rest);
+            queue.refused(&pool, launch, &later, rest);
         });
     }
 
@@ -134,8 +142,8 @@ impl Flight {
     }
 
     fn rest(&self, later: &Later) -> Duration {
-        let longest = self.pool().0.settings.poll_every;
-        jittered(later.after.map_or(longest, |after| after.min(longest)))
+        let longest = self.pool().rest();
+        later.after.map_or(longest, |after| jittered(after).min(longest))
     }
 
     fn land<T>(&mut self, tokens: Tokens, take_in: impl FnOnce(&mut Queue, &Launch) -> T) -> T {
@@ -165,6 +173,11 @@ impl Drop for Flight {
 }
 
 impl Pool {
+    /// Between two questions, when nothing is known of the next chance.
+    pub(super) fn rest(&self) -> Duration {
+        jittered(self.0.settings.poll_every)
+    }
+
     /// Sees to it that somebody puts the questions of those who wait, now if one has just come. Says
     /// how soon to look after that again.
     pub(super) fn attend(&self, has_come: bool) -> Duration {

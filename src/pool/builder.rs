@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::releaser::Releaser;
-use super::waiting::Waiting;
+use super::strangers::Strangers;
 use super::watchdog::Watchdog;
 use super::{Core, Pool, Settings, Shared};
 use crate::error::{Error, Kind};
@@ -15,7 +15,6 @@ use crate::id::{AdminName, PoolName};
 use crate::inventory::Inventory;
 use crate::random;
 use crate::store::{LeaseStore, MemoryStore, Mode, Order, Policy, PoolConfig, ReapRequest};
-use crate::telemetry::Counters;
 use crate::verdict::{DefaultJudge, Judge};
 
 /// Chooses how a pool works; [`Pool::builder`] makes one.
@@ -173,17 +172,11 @@ impl PoolBuilder {
         let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let (releaser, worker) = Releaser::new();
         let watchdog = Arc::new(Watchdog::default());
-        let core = Arc::new(Core {
-            name: self.name,
-            store,
-            waiting: Waiting::default(),
-            counters: Counters::default(),
-            hints: self.settings.wakeups,
-        });
+        let core = Core::new(self.name, store, self.settings.wakeups);
         // It ends by itself when the last handle is gone and all releases are made.
         tokio::spawn(worker.run(core.clone()));
         let mut tasks = vec![
-            tokio::spawn(watchdog.clone().run()).abort_handle(),
+            tokio::spawn(watchdog.clone().run(core.clone())).abort_handle(),
             tokio::spawn(core.clone().reap_now_and_then()).abort_handle(),
         ];
         if self.settings.wakeups
@@ -194,6 +187,7 @@ impl PoolBuilder {
         let pool = Pool(Arc::new(Shared {
             core,
             inventory: self.inventory,
+            strangers: Strangers::default(),
             settings: self.settings,
             embedded,
             administrator: self.administrator,
@@ -254,7 +248,8 @@ impl Core {
             let jitter = Duration::from_millis(random::number() % 1000);
             sleep_until(Instant::now() + REAP_EVERY + jitter).await;
             loop {
-                match self.store.reap(ReapRequest { pool: self.name.clone() }).await {
+                let request = ReapRequest { pool: self.name.clone() };
+                match self.called(async { self.store.reap(request).await }).await {
                     Ok(reply) => {
                         failing = false;
                         if reply.reclaimed + reply.promoted > 0 {

@@ -9,12 +9,12 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::{Pool, Wants};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Kind};
-use crate::id::{EndpointId, Fence};
+use crate::id::Fence;
 use crate::outcome::Outcome;
 use crate::secret::Token;
 use crate::site::Site;
 use crate::store::{Grant, Release, RenewReply, RenewRequest};
-use crate::verdict::Evidence;
+use crate::verdict::{DefaultJudge, Evidence, Judge as _};
 
 /// A granted endpoint. Dropping it gives it back as [`Outcome::Cancelled`].
 pub(crate) struct Lease {
@@ -87,13 +87,14 @@ const LEAST_MARGIN: Duration = Duration::from_millis(250);
 
 impl Lease {
     /// Takes a grant in, counted from before it was asked for. A grant of an endpoint that the
-    /// inventory lacks is given back unused, and its id is returned.
+    /// inventory lacks is given back unused; the error is whether it will be passed over from now
+    /// on.
     pub(super) fn new(
         pool: Pool,
         grant: Grant,
         wants: &Wants,
         asked: Instant,
-    ) -> Result<Self, EndpointId> {
+    ) -> Result<Self, bool> {
         let shared = &pool.0;
         shared.core.counters.grants.add_one();
         let ends = grant.term.map(|term| asked + term.remaining);
@@ -101,7 +102,7 @@ impl Lease {
             shared.core.counters.unknown_endpoints.add_one();
             tracing::debug!(pool = %shared.core.name, endpoint = %grant.endpoint, "not in the inventory");
             give_back(&pool, &grant, Outcome::Unused, None, ends);
-            return Err(grant.endpoint);
+            return Err(pool.lacks(&grant.endpoint));
         };
         let trusted_until =
             grant.term.map(|term| asked + (term.remaining - margin(term.remaining)));
@@ -227,7 +228,10 @@ fn give_back(
     ends: Option<Instant>,
 ) {
     let shared = &pool.0;
-    let verdict = shared.judge.judge(Evidence::new(outcome, grant.strikes));
+    let evidence = Evidence::new(outcome, grant.strikes);
+    // This may run while a panic unwinds, and a second one would end the process.
+    let verdict = shared.core.run("the judge", || shared.judge.judge(evidence));
+    let verdict = verdict.unwrap_or_else(|| DefaultJudge::default().judge(evidence));
     if verdict.quarantine.is_some() || !verdict.cooldown.is_zero() {
         tracing::debug!(
             pool = %shared.core.name,
@@ -302,7 +306,7 @@ impl Renewal {
     async fn renew(&self) -> Result<RenewReply, Error> {
         let core = &self.pool.0.core;
         let request = RenewRequest { pool: core.name.clone(), token: self.token, ttl: self.ttl };
-        core.store.renew(request).await
+        core.called(async { core.store.renew(request).await }).await
     }
 
     fn lost(&self, why: &'static str) {

@@ -5,6 +5,7 @@ mod answers;
 mod asker;
 mod attendance;
 mod builder;
+mod caught;
 mod held;
 mod hints;
 mod lease;
@@ -12,6 +13,7 @@ mod question;
 mod queue;
 mod releaser;
 mod set_up;
+mod strangers;
 mod waiting;
 mod wants;
 mod watchdog;
@@ -43,6 +45,7 @@ use crate::telemetry::{Counters, Counts};
 use crate::verdict::Judge;
 
 use releaser::Releaser;
+use strangers::Strangers;
 use waiting::Waiting;
 
 /// A shared handle to a pool of endpoints.
@@ -66,6 +69,7 @@ pub struct Pool(Arc<Shared>);
 struct Shared {
     core: Arc<Core>,
     inventory: Inventory,
+    strangers: Strangers,
     settings: Settings,
     /// This process owns the pool's membership: the embedded default.
     embedded: bool,
@@ -88,6 +92,27 @@ struct Core {
     counters: Counters,
     /// Whether releases give hints to those who wait elsewhere.
     hints: bool,
+    /// What the store said of itself: it is not asked in a drop.
+    at_once: bool,
+}
+
+impl Core {
+    fn new(name: PoolName, store: Arc<dyn LeaseStore>, hints: bool) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            waiting: Waiting::default(),
+            counters: Counters::default(),
+            hints,
+            at_once: store.answers_at_once(),
+            store,
+        })
+    }
+
+    #[cfg(test)]
+    fn in_memory() -> Arc<Self> {
+        let store = Arc::new(crate::store::MemoryStore::new());
+        Self::new(PoolName::new("vn").unwrap(), store, false)
+    }
 }
 
 impl Drop for Shared {
@@ -293,6 +318,12 @@ impl Pool {
 
     fn endpoint(&self, id: &EndpointId) -> Option<Arc<Endpoint>> {
         self.0.inventory.snapshot().get(id).cloned()
+    }
+
+    /// Notes that the inventory lacks an endpoint; whether that helps to get another.
+    fn lacks(&self, id: &EndpointId) -> bool {
+        let generation = self.0.inventory.generation();
+        self.endpoint(id).is_some() || self.0.strangers.note(generation, id)
     }
 }
 

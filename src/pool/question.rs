@@ -43,13 +43,13 @@ impl<P: Borrow<Pool>> Unanswered<P> {
             tokens: self.tokens.to_vec(),
             expiry_cooldown: shared.settings.expiry_cooldown,
             site: wants.site.clone(),
-            exclude: wants.exclude.clone(),
+            exclude: shared.strangers.and(&shared.inventory, &wants.exclude),
             prefer: wants.prefer.clone(),
             random: shared.core.waiting.lot(),
             pool: shared.core.name.clone(),
             ttl: wants.ttl,
         };
-        let mut call = pin!(shared.core.store.acquire(request));
+        let mut call = pin!(shared.core.called(async { shared.core.store.acquire(request).await }));
         // Most stores in memory answer at once, which needs no clock.
         if let Poll::Ready(reply) = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
             return checked(reply);
@@ -114,7 +114,7 @@ impl Pool {
     /// Asks for one lease past the queue, and asks on past what is of no use here.
     pub(super) async fn take(
         &self,
-        wants: &mut Wants,
+        wants: &Wants,
         patience: Duration,
     ) -> Result<Result<Lease, (Later, Option<Doubt>)>, Error> {
         loop {
@@ -133,14 +133,16 @@ impl Pool {
                     for grant in grants {
                         match Lease::new(self.clone(), grant, wants, asked) {
                             Ok(lease) => return Ok(Ok(lease)),
-                            Err(unknown) => wants.exclude.push(unknown),
+                            Err(true) => {}
+                            Err(false) => {
+                                let later = Later::exhausted(self).after(self.rest());
+                                return Ok(Err((later, None)));
+                            }
                         }
                     }
                 }
                 Ok(reply) => {
-                    if let Some(later) = Later::of(&reply, self) {
-                        return Ok(Err((later, None)));
-                    }
+                    return Ok(Err((Later::of(&reply, self), None)));
                 }
                 Err(why) => {
                     let stray = call.tokens.pop().filter(|_| why.may_have_run());

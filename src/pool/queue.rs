@@ -93,13 +93,13 @@ pub(super) struct Doubtful {
 #[derive(Clone, Copy)]
 pub(super) struct Rest {
     pub(super) until: Instant,
-    /// The pool's changes when it was asked.
-    pub(super) seen: u64,
+    /// The pool's changes when it was asked; `None` when none matters.
+    pub(super) seen: Option<u64>,
 }
 
 impl Rest {
     fn is_over(&self, now: Instant, changes: u64) -> bool {
-        now >= self.until || changes != self.seen
+        now >= self.until || self.seen.is_some_and(|seen| changes != seen)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Giving leases back without anybody waiting for it.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Core;
 use crate::error::{Error, Kind};
@@ -25,6 +26,9 @@ const TOMBSTONE: Duration = Duration::from_secs(60);
 /// Between tries at a store that does not answer, doubling.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long one call may take; the end of a pool waits for no longer one.
+const LONGEST_CALL: Duration = LAST_TRIES;
 
 /// How long a pool that ends goes on with a store that does not answer.
 const LAST_TRIES: Duration = Duration::from_secs(5);
@@ -84,9 +88,10 @@ impl Releaser {
 
     /// Hands a release on, to be repeated until `until`; never blocks.
     pub(super) fn release(&self, core: &Core, release: Release, until: Instant) {
-        if core.store.answers_at_once() {
+        if core.at_once {
             let late = || Err(Error::store_unavailable("a store that answers at once did not"));
-            let call = core.store.release(core.release_of(vec![release]));
+            let request = core.release_of(vec![release]);
+            let call = core.called(async { core.store.release(request).await });
             match call.now_or_never().unwrap_or_else(late) {
                 Ok(replies) => replies.into_iter().for_each(|reply| core.released(reply, false)),
                 Err(error) => core.not_released(1, error.kind().as_str()),
@@ -140,10 +145,11 @@ impl Worker {
     pub(super) async fn run(mut self, core: Arc<Core>) {
         let mut failing = Failing::default();
         while self.take_in().await {
+            let began = Instant::now();
             if self.give_back(&core).await {
                 failing = Failing::default();
             } else {
-                failing.again();
+                failing.again(began);
                 self.rest(&core, &failing).await;
             }
         }
@@ -173,7 +179,8 @@ impl Worker {
         if releases.is_empty() {
             return true;
         }
-        let replies = core.store.release(core.release_of(releases)).await;
+        let request = core.release_of(releases);
+        let replies = core.timely(async { core.store.release(request).await }).await;
         if let Err(error) = &replies
             && error.kind() == Kind::StoreUnavailable
         {
@@ -201,7 +208,7 @@ impl Worker {
     async fn cancel(&mut self, core: &Core) -> bool {
         while let Some(Job { what: What::Cancel(token), .. }) = self.jobs.front() {
             let cancel = CancelRequest::new(core.name.clone(), *token, TOMBSTONE);
-            match core.store.cancel(cancel).await {
+            match core.timely(async { core.store.cancel(cancel).await }).await {
                 Err(error) if error.kind() == Kind::StoreUnavailable => return false,
                 Err(error) => core.not_cancelled(error.kind().as_str()),
                 Ok(_) => core.counters.cancels.add_one(),
@@ -242,7 +249,7 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Also when the store panics, or a shutdown would wait for ever.
+    /// Also when its runtime ends, or a shutdown would wait for ever.
     fn drop(&mut self) {
         self.queue.close();
         let queued = std::iter::from_fn(|| self.queue.try_recv().ok()).count();
@@ -271,9 +278,9 @@ struct Failing {
 }
 
 impl Failing {
-    fn again(&mut self) {
+    fn again(&mut self, began: Instant) {
         self.tries += 1;
-        self.since.get_or_insert_with(Instant::now);
+        self.since.get_or_insert(began);
     }
 
     /// Doubling, and a random half of it, so that workers do not come back in step.
@@ -285,6 +292,12 @@ impl Failing {
 }
 
 impl Core {
+    /// A call that is repeated when it has not been answered in time.
+    async fn timely<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let late = |_| Err(Error::store_unavailable("the store has not answered in time"));
+        timeout(LONGEST_CALL, self.called(call)).await.unwrap_or_else(late)
+    }
+
     fn release_of(&self, releases: Vec<Release>) -> ReleaseRequest {
         ReleaseRequest::new(self.name.clone(), releases).with_hint(self.hints)
     }

@@ -136,16 +136,16 @@ impl Pool {
     /// The same for one whose first question was not answered.
     pub(crate) async fn lease_after(
         &self,
-        mut wants: Wants,
+        wants: Wants,
         patience: Duration,
         doubt: Option<Doubt>,
     ) -> Result<(Lease, Duration), Error> {
         let started = Instant::now();
         let core = &self.0.core;
-        if core.store.answers_at_once() && core.waiting.queued() == 0 && doubt.is_none() {
-            match self.take(&mut wants, patience).await? {
+        if core.at_once && core.waiting.queued() == 0 && doubt.is_none() {
+            match self.take(&wants, patience).await? {
                 Ok(lease) => return Ok((lease, started.elapsed())),
-                Err((later, _)) if patience.is_zero() || later.is_hopeless(&wants) => {
+                Err((later, _)) if patience.is_zero() || later.is_hopeless(self, &wants) => {
                     return Err(later.into());
                 }
                 Err(_) => {}
@@ -169,15 +169,15 @@ impl Pool {
     /// A lease that the store granted, or may still grant, is cancelled in the background.
     pub(crate) async fn lease_now(
         &self,
-        mut wants: Wants,
+        wants: Wants,
         patience: Duration,
     ) -> Result<(Now, Duration), Error> {
         let core = &self.0.core;
         if core.waiting.queued() > 0 {
             return Ok((Now::Later(None), Duration::ZERO));
         }
-        if core.store.answers_at_once() {
-            let now = match self.take(&mut wants, patience).await? {
+        if core.at_once {
+            let now = match self.take(&wants, patience).await? {
                 Ok(lease) => Now::Lease(lease),
                 Err((_, doubt)) => Now::Later(doubt),
             };

@@ -2,6 +2,7 @@
 
 mod closing;
 mod held;
+mod panics;
 mod renewal;
 mod roster;
 mod setting_up;
