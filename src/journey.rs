@@ -20,7 +20,7 @@ use crate::id::EndpointId;
 use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
 use crate::outcome::{Attempt, Outcome};
-use crate::pool::{Doubt, Lease, Now, Pool, Trust, Wants};
+use crate::pool::{Doubt, Lease, Now, Patience, Pool, Trust, Wants};
 use crate::progress::{Phase, watched};
 use crate::record::Record;
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
@@ -248,7 +248,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             self.suspects.let_go();
         }
         let (wants, doubt) = (self.wants(prefer), self.doubt.take());
-        let leased = self.pool.lease_after(wants, self.patience(), doubt).await;
+        let leased = self.pool.lease_after(wants, self.lease_patience(), doubt).await;
         let (lease, waited) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
@@ -268,7 +268,8 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// Takes a lease if that needs no wait but for the store's answer.
     async fn lease_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
-        let leased = Box::pin(self.pool.lease_now(self.wants(prefer), self.patience())).await;
+        let patience = self.lease_patience();
+        let leased = Box::pin(self.pool.lease_now(self.wants(prefer), patience)).await;
         let (now, took) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += took;
         self.patience = self.patience.saturating_sub(took);
@@ -310,9 +311,17 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
     }
 
+    /// The same for a lease, with the end that nothing moves.
+    fn lease_patience(&self) -> Patience {
+        Patience { wait: self.patience(), deadline: self.deadline }
+    }
+
     /// Tells a wait that the caller's own timeout ended from one that was too long.
     fn or_timed_out(&self, error: Error) -> Error {
-        let waiting = matches!(error.kind(), Kind::PoolExhausted | Kind::BudgetExceeded);
+        let waiting = matches!(
+            error.kind(),
+            Kind::PoolExhausted | Kind::BudgetExceeded | Kind::StoreUnavailable
+        );
         if waiting && self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Error::new(Kind::TimedOut, "the request's timeout was up while it waited")
                 .with_source(error);

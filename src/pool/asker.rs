@@ -47,8 +47,9 @@ impl Flight {
     /// Asks, and has the queue take the answer in.
     pub(super) async fn fly(mut self) {
         let asked = Instant::now();
-        let patience = self.launch.until.saturating_duration_since(asked);
-        let reply = self.call.ask(&self.launch.wants, patience).await;
+        // Long enough that one who would not wait at all can be answered.
+        let end = self.launch.until.max(asked + LEAST_PATIENCE);
+        let reply = self.call.ask(&self.launch.wants, |_| end).await;
         if !self.pool().0.core.waiting.with_queue(|queue| queue.claim(self.launch.number)) {
             // Whoever had it forsaken gives its tokens up.
             self.landed = true;

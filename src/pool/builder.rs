@@ -101,6 +101,9 @@ impl PoolBuilder {
     }
 
     /// Longest wait for budget and lease together. Default 30 s.
+    ///
+    /// A store that is asked is given at least 1 s for its answer, also when less of the wait is
+    /// left. A request's own timeout is kept to the moment: what was asked for is given up then.
     pub fn max_wait(mut self, wait: Duration) -> Self {
         self.settings.max_wait = wait;
         self

@@ -28,7 +28,7 @@ use tokio::task::AbortHandle;
 pub use builder::PoolBuilder;
 pub use held::HeldLease;
 pub(crate) use lease::{Lease, Trust};
-pub(crate) use question::Doubt;
+pub(crate) use question::{Doubt, Patience};
 pub(crate) use waiting::Now;
 pub(crate) use wants::Wants;
 pub(crate) use watchdog::{Expire, Key, Watchdog};

@@ -1,13 +1,13 @@
 //! One call for leases, and what becomes of its tokens when its answer is lost.
 
 use std::borrow::Borrow;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::wants::{Later, Wants};
 use super::{Lease, Pool};
@@ -17,6 +17,44 @@ use crate::store::{AcquireReply, AcquireRequest};
 
 /// A store may take this long for an answer, whoever asks.
 pub(super) const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long somebody waits: for so long, and for one answer of the store even if that takes longer;
+/// but by no means past the deadline.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    pub(crate) wait: Duration,
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl From<Duration> for Patience {
+    fn from(wait: Duration) -> Self {
+        Self { wait, deadline: None }
+    }
+}
+
+impl Patience {
+    /// When one who came at `started` has waited for long enough.
+    pub(super) fn until(self, started: Instant) -> Instant {
+        self.cut(started + self.wait)
+    }
+
+    /// When it does not even wait for an answer any more.
+    fn end(self, started: Instant) -> Instant {
+        self.cut(started + self.wait.max(LEAST_PATIENCE))
+    }
+
+    pub(super) fn cut(self, end: Instant) -> Instant {
+        self.deadline.map_or(end, |deadline| deadline.min(end))
+    }
+
+    /// Resolves at the deadline.
+    pub(super) async fn over(self) {
+        match self.deadline {
+            Some(deadline) => sleep_until(deadline).await,
+            None => pending().await,
+        }
+    }
+}
 
 pub(super) const UNANSWERED: &str = "the store has not answered in time";
 
@@ -31,12 +69,11 @@ impl<P: Borrow<Pool>> Unanswered<P> {
         Self { pool, tokens: tokens.into() }
     }
 
-    /// Asks the store, for no longer than `patience`, but for long enough that one who would not
-    /// wait at all can be answered.
+    /// Asks the store, until an end that is looked up when it does not answer at once.
     pub(super) async fn ask(
         &self,
         wants: &Wants,
-        patience: Duration,
+        end: impl FnOnce(Instant) -> Instant,
     ) -> Result<AcquireReply, Error> {
         let shared = &self.pool.borrow().0;
         let request = AcquireRequest {
@@ -54,8 +91,7 @@ impl<P: Borrow<Pool>> Unanswered<P> {
         if let Poll::Ready(reply) = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
             return checked(reply);
         }
-        let until = Instant::now() + patience.max(LEAST_PATIENCE);
-        let reply = timeout_at(until, call).await;
+        let reply = timeout_at(end(Instant::now()), call).await;
         checked(reply.unwrap_or_else(|_| Err(Error::store_unavailable(UNANSWERED))))
     }
 }
@@ -90,9 +126,14 @@ impl Doubt {
         Self { pool: pool.clone(), wants: wants.clone(), token: Some(token) }
     }
 
-    /// The token, for a wait for the same: what it has may be for nobody else.
-    pub(super) fn token_for(mut self, pool: &Pool, wants: &Wants) -> Option<Token> {
-        self.token.take_if(|_| self.pool.is(pool) && self.wants == *wants)
+    /// Whether it is for a wait for the same: what it has may be for nobody else.
+    pub(super) fn is_for(&self, pool: &Pool, wants: &Wants) -> bool {
+        self.pool.is(pool) && self.wants == *wants
+    }
+
+    /// The token, once somebody else sees to it.
+    pub(super) fn into_token(mut self) -> Option<Token> {
+        self.token.take()
     }
 }
 
@@ -115,7 +156,7 @@ impl Pool {
     pub(super) async fn take(
         &self,
         wants: &Wants,
-        patience: Duration,
+        patience: Patience,
     ) -> Result<Result<Lease, (Later, Option<Doubt>)>, Error> {
         loop {
             if self.is_closed() {
@@ -123,7 +164,7 @@ impl Pool {
             }
             let mut call = Unanswered::new(self, [Token::random()]);
             let asked = Instant::now();
-            let reply = call.ask(wants, patience).await;
+            let reply = call.ask(wants, |now| patience.end(now)).await;
             if reply.is_ok() {
                 call.tokens.clear();
             }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::alone::Alone;
 use super::answers::Tokens;
 use super::asker::Flight;
-use super::question::{Doubt, UNANSWERED, Unanswered};
+use super::question::{Doubt, Patience, UNANSWERED, Unanswered};
 use super::queue::{Place, Plan, Queue, Told};
 use super::wants::{Later, Wants};
 use super::{Lease, Pool};
@@ -128,7 +128,7 @@ impl Pool {
     pub(crate) async fn lease(
         &self,
         wants: Wants,
-        patience: Duration,
+        patience: impl Into<Patience>,
     ) -> Result<(Lease, Duration), Error> {
         self.lease_after(wants, patience, None).await
     }
@@ -137,15 +137,16 @@ impl Pool {
     pub(crate) async fn lease_after(
         &self,
         wants: Wants,
-        patience: Duration,
+        patience: impl Into<Patience>,
         doubt: Option<Doubt>,
     ) -> Result<(Lease, Duration), Error> {
+        let patience = patience.into();
         let started = Instant::now();
         let core = &self.0.core;
         if core.at_once && core.waiting.queued() == 0 && doubt.is_none() {
             match self.take(&wants, patience).await? {
                 Ok(lease) => return Ok((lease, started.elapsed())),
-                Err((later, _)) if patience.is_zero() || later.is_hopeless(self, &wants) => {
+                Err((later, _)) if patience.wait.is_zero() || later.is_hopeless(self, &wants) => {
                     return Err(later.into());
                 }
                 Err(_) => {}
@@ -170,8 +171,9 @@ impl Pool {
     pub(crate) async fn lease_now(
         &self,
         wants: Wants,
-        patience: Duration,
+        patience: impl Into<Patience>,
     ) -> Result<(Now, Duration), Error> {
+        let patience = patience.into();
         let core = &self.0.core;
         if core.waiting.queued() > 0 {
             return Ok((Now::Later(None), Duration::ZERO));
@@ -189,7 +191,7 @@ impl Pool {
     async fn lease_together(
         &self,
         wants: Wants,
-        patience: Duration,
+        patience: Patience,
     ) -> Result<(Now, Duration), Error> {
         let mut waiter = Waiter::enter(self, wants, patience, false, None)?;
         let started = waiter.started;
@@ -199,6 +201,7 @@ impl Pool {
                 () = alone.fly() => None,
                 // The pool has been closed.
                 told = &mut waiter.told => Some(told.unwrap_or_else(|_| unanswered())),
+                () = patience.over() => Some(unanswered()),
             },
             None => None,
         };
@@ -209,7 +212,9 @@ impl Pool {
         let took = started.elapsed();
         match told {
             Told::Lease(lease) => Ok((Now::Lease(lease), took)),
-            Told::Later(later, _) if later.is_unanswered() && took >= patience => Err(later.into()),
+            Told::Later(later, _) if later.is_unanswered() && took >= patience.wait => {
+                Err(later.into())
+            }
             Told::Later(_, doubt) => Ok((Now::Later(doubt), took)),
             Told::Failed(error) => Err(error),
         }
@@ -236,6 +241,7 @@ struct Waiter<'a> {
     arrival: u64,
     told: oneshot::Receiver<Told>,
     started: Instant,
+    patience: Patience,
     until: Instant,
 }
 
@@ -243,24 +249,25 @@ impl<'a> Waiter<'a> {
     fn enter(
         pool: &'a Pool,
         wants: Wants,
-        patience: Duration,
+        patience: Patience,
         patient: bool,
         doubt: Option<Doubt>,
     ) -> Result<Self, Error> {
         let (started, (tell, told)) = (Instant::now(), oneshot::channel());
-        let (wants, until) = (Arc::new(wants), started + patience);
-        let token = doubt.and_then(|doubt| doubt.token_for(pool, &wants));
+        let (wants, until) = (Arc::new(wants), patience.until(started));
+        // One that is of no use here is given up, as is all of it at a closed pool.
+        let mut doubt = doubt.filter(|doubt| doubt.is_for(pool, &wants));
         let place = Place { wants: wants.clone(), until, patient, tell };
         let arrival = pool.0.core.waiting.with_queue(|queue| {
             // Whoever closes the pool sends those away who are in the queue then.
             if pool.is_closed() {
                 return Err(pool.closed());
             }
-            let doubtful = token.into_iter().collect();
+            let doubtful = doubt.take().and_then(Doubt::into_token).into_iter().collect();
             queue.doubt(&wants, Tokens { doubtful, unanswered: true });
             Ok(queue.enter(place))
         });
-        arrival.map(|arrival| Self { pool, wants, arrival, told, started, until })
+        arrival.map(|arrival| Self { pool, wants, arrival, told, started, patience, until })
     }
 
     async fn wait(mut self) -> Told {
@@ -285,6 +292,7 @@ impl<'a> Waiter<'a> {
             }
             let (over, reason) = waiting.with_queue(|queue| {
                 end = queue.end_of(&self.wants, self.started, self.until);
+                end = self.patience.cut(end);
                 let reason = queue.reason(self.pool, &self.wants, self.started);
                 (Instant::now() >= end, reason)
             });

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::{Doubt, Lease, Now, Pool, PoolBuilder, Wants};
+use super::{Doubt, Lease, Now, Patience, Pool, PoolBuilder, Wants};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Kind};
 use crate::id::{EndpointId, PoolName};
