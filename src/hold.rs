@@ -69,6 +69,14 @@ impl Hold {
         }
     }
 
+    /// Something is sent: whoever drops it from now on gives up in the middle.
+    pub(crate) fn begin(&mut self) {
+        match self {
+            Self::Own(lease) => lease.note(Outcome::Cancelled),
+            Self::Lent(held) => held.note(Outcome::Cancelled),
+        }
+    }
+
     /// What a verdict on an own lease is about from now on.
     pub(crate) fn set_site(&mut self, site: Option<Site>) {
         if let Self::Own(lease) = self {

@@ -338,6 +338,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         let route = Route::new(endpoint.scheme(), https_target)
             .with_credentials(endpoint.has_credentials());
         let began = Instant::now();
+        ticket.hold.begin();
         let answer = match ticket.hold.is_trusted() {
             true => ticket.hold.within_trust(watched(self.transport.send(client, request))).await,
             false => None,

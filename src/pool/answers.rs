@@ -81,9 +81,9 @@ impl Queue {
         let rest = Rest { until: now + rest, seen: Some(launch.seen) };
         (self.dry, self.window) = (true, 1);
         self.barred.retain(|barred| barred.wants != launch.wants);
-        if later.restricted {
+        if later.restricted && self.first(&launch.wants).is_some() {
             self.barred.push(Barred { wants: launch.wants.clone(), rest, next });
-        } else {
+        } else if !later.restricted {
             self.rest = Some(rest);
         }
         // What holds for some is no reason for all.

@@ -16,7 +16,8 @@ use crate::site::Site;
 use crate::store::{Grant, Release, RenewReply, RenewRequest};
 use crate::verdict::{DefaultJudge, Evidence, Judge as _};
 
-/// A granted endpoint. Dropping it gives it back as [`Outcome::Cancelled`].
+/// A granted endpoint. Dropping it gives it back as what was noted last; before that as
+/// [`Outcome::Unused`].
 pub(crate) struct Lease {
     pool: Pool,
     grant: Grant,
@@ -115,7 +116,7 @@ impl Lease {
             trusted_until,
             trust: None,
             renewal: None,
-            outcome: Outcome::Cancelled,
+            outcome: Outcome::Unused,
             cancel: false,
             pool,
         })

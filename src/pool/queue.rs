@@ -172,6 +172,9 @@ impl Queue {
             (self.dry, self.rest, self.why) = (false, None, None);
             self.barred.clear();
         }
+        if !self.barred.is_empty() && self.first(&place.wants).is_none() {
+            self.barred.retain(|barred| barred.wants != place.wants);
+        }
         Some(place)
     }
 

@@ -324,3 +324,18 @@ async fn an_asker_that_ends_with_its_runtime_is_replaced() {
     drop(held);
     tokio::time::timeout(seconds(10), here).await.unwrap().unwrap();
 }
+
+/// Their site may never be asked for again.
+#[tokio::test(start_paused = true)]
+async fn those_who_have_gone_leave_nothing_behind_while_others_wait() {
+    let (pool, _) = pool_of(&["a", "b"], |builder| builder).await;
+    let _b = pool.lease(without(&["a"]), HOUR).await.unwrap().0;
+    let mut patient = Box::pin(pool.lease(without(&["a"]), HOUR));
+    assert!(futures_util::poll!(&mut patient).is_pending());
+    for nth in 0..50 {
+        let one = Wants { exclude: vec![id("a")], ..at(&format!("s{nth}.test")) };
+        assert!(pool.lease(one, millis(300)).await.is_err());
+    }
+    let barred = pool.0.core.waiting.with_queue(|queue| queue.barred.len());
+    assert!(barred <= 1, "{barred} of one who waits");
+}
