@@ -60,11 +60,12 @@ impl Hold {
         }
     }
 
-    /// Whether enough of the trust is left for one more exchange: an own lease is rather taken
-    /// anew than run out of. A lent one is all there is.
-    pub(crate) fn lasts(&self) -> bool {
+    /// Whether it serves for one more exchange with this site: enough of its trust is left, and the
+    /// store knew of the site when it granted the endpoint, which may rest for another. An own lease
+    /// is rather taken anew; a lent one is all there is.
+    pub(crate) fn lasts_for(&self, site: &Site) -> bool {
         match self {
-            Self::Own(lease) => lease.lasts(),
+            Self::Own(lease) => lease.lasts() && lease.is_for(site),
             Self::Lent(_) => true,
         }
     }
@@ -74,13 +75,6 @@ impl Hold {
         match self {
             Self::Own(lease) => lease.note(Outcome::Cancelled),
             Self::Lent(held) => held.note(Outcome::Cancelled),
-        }
-    }
-
-    /// What a verdict on an own lease is about from now on.
-    pub(crate) fn set_site(&mut self, site: Option<Site>) {
-        if let Self::Own(lease) = self {
-            lease.set_site(site);
         }
     }
 

@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use reqwest::{Request, Response};
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
 use crate::body::{self, Cargo};
@@ -155,15 +156,16 @@ impl<'a, T: Transport> Journey<'a, T> {
             }
             hold.finish(Outcome::Unused);
         }
-        if let Some(mut hold) = left.hold {
-            if hold.lasts()
+        if let Some(hold) = left.hold {
+            if hold.lasts_for(&self.site)
                 && let Some(passage) = self.gate().try_pass()
             {
-                hold.set_site(Some(self.site.clone()));
                 return Ok(Ticket { hold, passage });
             }
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
+            // What gives leases back comes first, and the endpoint is free when it is asked for.
+            yield_now().await;
         }
         if let Some(ticket) = Box::pin(self.admit_now(prefer.clone())).await? {
             return Ok(ticket);
@@ -427,8 +429,12 @@ impl<'a, T: Transport> Journey<'a, T> {
         let Ticket { hold, passage } = sent.ticket;
         drop(passage);
         if let Err(error) = self.follow(hop) {
-            hold.finish(Outcome::Success);
+            hold.finish(outcome);
             return Err(error.into());
+        }
+        if outcome != Outcome::Success {
+            hold.finish(outcome);
+            return Ok(Step::Again(Left::default()));
         }
         Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
     }
@@ -442,7 +448,7 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// Whether the request is sent again after the pause that its answer asked for.
     fn waits_out(&self, pause: Duration) -> bool {
-        self.options.wait_out_pauses && self.replay.can_send() && pause <= self.patience()
+        self.options.wait_out_pauses && self.replay.can_follow() && pause <= self.patience()
     }
 
     /// Has another endpoint asked whether a 407 is this one's or the site's own. A 407 says that
@@ -450,7 +456,8 @@ impl<'a, T: Transport> Journey<'a, T> {
     fn doubted(&mut self, sent: Sent, response: Response) -> Result<Step, Failure<T::Error>> {
         let doubted = Outcome::CredentialsDoubted;
         let fault = self.fault(&sent.ticket.hold, Kind::CredentialsRefused, REFUSED, doubted);
-        if self.may_try_another() {
+        // The first send may still be reading a stream.
+        if self.may_try_another() && self.replay.can_follow() {
             self.suspects.add(sent.ticket.hold, &sent.record, &self.site);
             return Ok(Step::Again(Left { failure: Some(fault), ..Left::default() }));
         }

@@ -157,9 +157,9 @@ impl Lease {
         self.trusted_until().is_none_or(|until| Instant::now() < until)
     }
 
-    /// What a verdict on it is about from now on.
-    pub(crate) fn set_site(&mut self, site: Option<Site>) {
-        self.site = site;
+    /// Whether it was taken for this site, which a verdict on it is about.
+    pub(crate) fn is_for(&self, site: &Site) -> bool {
+        self.site.as_ref() == Some(site)
     }
 
     /// Notes what was seen, for the verdict when the lease is dropped.
