@@ -1,5 +1,6 @@
 //! What is done about an outcome.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::outcome::Outcome;
@@ -98,8 +99,21 @@ impl QuarantineCode {
 /// assert_eq!(verdict.cooldown, Duration::from_secs(1));
 /// ```
 pub trait Judge: Send + Sync + 'static {
-    /// The verdict on one lease.
+    /// The verdict on one lease. When it panics, the default verdict holds instead, and the panic
+    /// is counted ([`Counts::panics`](crate::Counts::panics)).
     fn judge(&self, evidence: Evidence) -> Verdict;
+}
+
+impl<J: Judge + ?Sized> Judge for Arc<J> {
+    fn judge(&self, evidence: Evidence) -> Verdict {
+        (**self).judge(evidence)
+    }
+}
+
+impl<J: Judge + ?Sized> Judge for Box<J> {
+    fn judge(&self, evidence: Evidence) -> Verdict {
+        (**self).judge(evidence)
+    }
 }
 
 /// What a [`Judge`] goes by.

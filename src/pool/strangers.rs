@@ -67,7 +67,7 @@ mod tests {
     use crate::endpoint::Endpoint;
 
     fn id(nth: usize) -> EndpointId {
-        EndpointId::new(&format!("e{nth}")).unwrap()
+        EndpointId::new(format!("e{nth}")).unwrap()
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod limits;
 mod local;
 mod never_direct;
 mod outcomes;
+mod outside_store;
 mod readme;
 mod redirects;
 mod redis_conformance;
