@@ -1,8 +1,10 @@
 //! A store that is written with the public parts of the crate alone.
 
 use std::collections::HashSet;
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use reqwest_lease::conformance::{self, Fixture};
@@ -13,6 +15,8 @@ use reqwest_lease::*;
 struct Outside {
     inner: MemoryStore,
     pools: Mutex<HashSet<PoolName>>,
+    /// Answers no acquire.
+    hangs: AtomicBool,
 }
 
 impl Outside {
@@ -27,7 +31,7 @@ impl Outside {
 fn batch(number: usize) -> Result<(), Error> {
     match (1..=MAX_BATCH).contains(&number) {
         true => Ok(()),
-        false => Err(Error::invalid_call(format!("a batch of {number}"))),
+        false => Err(Error::invalid_call(format!("a call has 1 to {MAX_BATCH}, not {number}"))),
     }
 }
 
@@ -53,9 +57,12 @@ fn granted(grant: Grant) -> Grant {
 impl LeaseStore for Outside {
     async fn acquire(&self, request: AcquireRequest) -> Result<AcquireReply, Error> {
         self.known(&request.pool)?;
+        if self.hangs.load(Ordering::SeqCst) {
+            pending::<()>().await;
+        }
         batch(request.tokens.len())?;
         if request.ttl.is_zero() {
-            return Err(Error::invalid_call("a ttl of zero"));
+            return Err(Error::invalid_call("a ttl must be above zero"));
         }
         let mut asked = AcquireRequest::new(request.pool.clone(), request.tokens[0], request.ttl);
         asked.tokens = request.tokens;
@@ -180,15 +187,32 @@ macro_rules! hold_outside {
 }
 reqwest_lease::for_each_property!(hold_outside);
 
+fn builder() -> PoolBuilder {
+    let id = EndpointId::new("a").unwrap();
+    let endpoint = Endpoint::new(id, "http://127.0.0.1:1", None).unwrap();
+    let inventory = Inventory::from_endpoints([endpoint]).unwrap();
+    Pool::builder(PoolName::new("vn").unwrap(), inventory)
+}
+
+#[tokio::test]
+async fn a_requests_timeout_is_kept_also_when_the_store_does_not_answer() {
+    let store = Arc::new(Outside::default());
+    let pool = builder().store(store.clone()).build().await.unwrap();
+    pool.set_up(PoolConfig::default()).await.unwrap();
+    store.hangs.store(true, Ordering::SeqCst);
+    let client = LeaseMiddleware::builder(pool).build().unwrap().into_client();
+    let (limit, began) = (Duration::from_millis(100), Instant::now());
+    let error = client.get("http://a.test/").timeout(limit).send().await.unwrap_err();
+    assert_eq!(Error::find_in(&error).unwrap().kind(), Kind::TimedOut, "{error:?}");
+    // A store is given a second otherwise.
+    assert!(began.elapsed() < Duration::from_millis(900), "{:?}", began.elapsed());
+}
+
 #[tokio::test]
 async fn a_pool_works_over_a_store_and_a_judge_that_are_chosen_at_run_time() {
     let store: Arc<dyn LeaseStore> = Arc::new(Outside::default());
     let judge: Box<dyn Judge> = Box::new(DefaultJudge::default());
-    let id = EndpointId::new("a").unwrap();
-    let endpoint = Endpoint::new(id, "http://127.0.0.1:1", None).unwrap();
-    let inventory = Inventory::from_endpoints([endpoint]).unwrap();
-    let builder = Pool::builder(PoolName::new("vn").unwrap(), inventory);
-    let pool = builder.store(store).judge(judge).build().await.unwrap();
+    let pool = builder().store(store).judge(judge).build().await.unwrap();
     assert_eq!(pool.hold().await.unwrap_err().kind(), Kind::PoolUninitialised);
     pool.set_up(PoolConfig::default()).await.unwrap();
     let held = pool.hold().await.unwrap();
