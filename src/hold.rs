@@ -119,20 +119,28 @@ impl Hold {
         }
     }
 
-    /// Whether enough of the trust is left for one more exchange: an own lease is rather taken
-    /// anew than run out of. A lent one is all there is.
-    pub(crate) fn lasts(&self) -> bool {
+    /// Whether it serves for one more exchange with this site: enough of its trust is left, and the
+    /// store knew of the site when it granted the endpoint, which may rest for another. An own lease
+    /// is rather taken anew; a lent one is all there is.
+    pub(crate) fn lasts_for(&self, site: &Site) -> bool {
         match self {
-            Self::Own(lease) => lease.lasts(),
+            Self::Own(lease) => lease.lasts() && lease.is_for(site),
             Self::Lent(..) | Self::Probed(_) => true,
         }
     }
 
-    /// What a verdict is about from now on.
+    /// What a verdict on a lent lease is about from now on; an own one was taken for its site.
     pub(crate) fn set_site(&mut self, site: Option<Site>) {
+        if let Self::Lent(_, of) = self {
+            *of = site;
+        }
+    }
+
+    /// Something is sent: whoever drops it from now on gives up in the middle.
+    pub(crate) fn begin(&mut self) {
         match self {
-            Self::Own(lease) => lease.set_site(site),
-            Self::Lent(_, of) => *of = site,
+            Self::Own(lease) => lease.note(Outcome::Cancelled),
+            Self::Lent(held, site) => held.note(Outcome::Cancelled, site.clone()),
             Self::Probed(_) => {}
         }
     }

@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use reqwest::{Request, Response};
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
 use crate::body::{self, Cargo};
@@ -20,7 +21,7 @@ use crate::id::EndpointId;
 use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
 use crate::outcome::{Attempt, Outcome};
-use crate::pool::{Doubt, Lease, Now, Pool, Trust, Wants};
+use crate::pool::{Doubt, Lease, Now, Patience, Pool, Trust, Wants};
 use crate::preview::Preview;
 use crate::progress::{Phase, watched};
 use crate::record::Record;
@@ -167,7 +168,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             hold.finish(Outcome::Unused);
         }
         if let Some(mut hold) = left.hold {
-            if hold.lasts()
+            if hold.lasts_for(&self.site)
                 && let Some(passage) = self.gate().try_pass()
             {
                 hold.set_site(Some(self.site.clone()));
@@ -175,6 +176,8 @@ impl<'a, T: Transport> Journey<'a, T> {
             }
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
+            // What gives leases back comes first, and the endpoint is free when it is asked for.
+            yield_now().await;
         }
         if let Some(ticket) = Box::pin(self.admit_now(prefer.clone())).await? {
             return Ok(ticket);
@@ -260,7 +263,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
         let (wants, doubt) = (self.wants(prefer), self.doubt.take());
         let started = Instant::now();
-        let leased = self.pool.lease_after(wants, self.patience(), doubt).await;
+        let leased = self.pool.lease_after(wants, self.lease_patience(), doubt).await;
         let waited = started.elapsed();
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
@@ -298,7 +301,8 @@ impl<'a, T: Transport> Journey<'a, T> {
     }
 
     async fn ask_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
-        let leased = Box::pin(self.pool.lease_now(self.wants(prefer), self.patience())).await;
+        let patience = self.lease_patience();
+        let leased = Box::pin(self.pool.lease_now(self.wants(prefer), patience)).await;
         let (now, took) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += took;
         self.patience = self.patience.saturating_sub(took);
@@ -347,9 +351,17 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
     }
 
+    /// The same for a lease, with the end that nothing moves.
+    fn lease_patience(&self) -> Patience {
+        Patience { wait: self.patience(), deadline: self.deadline }
+    }
+
     /// Tells a wait that the caller's own timeout ended from one that was too long.
     fn or_timed_out(&self, error: Error) -> Error {
-        let waiting = matches!(error.kind(), Kind::PoolExhausted | Kind::BudgetExceeded);
+        let waiting = matches!(
+            error.kind(),
+            Kind::PoolExhausted | Kind::BudgetExceeded | Kind::StoreUnavailable
+        );
         if waiting && self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Error::new(Kind::TimedOut, "the request's timeout was up while it waited")
                 .with_source(error);
@@ -369,6 +381,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             report.attempt(endpoint.id(), self.trip.failed.len() + 1);
         }
         let began = Instant::now();
+        ticket.hold.begin();
         let answer = match ticket.hold.is_trusted() {
             true => ticket.hold.within_trust(watched(self.transport.send(client, request))).await,
             false => None,
@@ -461,8 +474,8 @@ impl<'a, T: Transport> Journey<'a, T> {
             hold.finish(outcome);
             return Err(error.into());
         }
-        // Where a ban leads to is seen through another endpoint.
-        if outcome == Outcome::Banned {
+        // Where a ban leads to, say, is seen through another endpoint.
+        if outcome != Outcome::Success {
             hold.finish(outcome);
             return Ok(Step::Again(Left::default()));
         }
@@ -478,7 +491,7 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// Whether the request is sent again after the pause that its answer asked for.
     fn waits_out(&self, pause: Duration) -> bool {
-        self.options.wait_out_pauses && self.replay.can_send() && pause <= self.patience()
+        self.options.wait_out_pauses && self.replay.can_follow() && pause <= self.patience()
     }
 
     /// Has another endpoint asked whether a 407 is this one's or the site's own. A 407 says that
@@ -486,7 +499,8 @@ impl<'a, T: Transport> Journey<'a, T> {
     fn doubted(&mut self, sent: Sent, response: Response) -> Result<Step, Failure<T::Error>> {
         let doubted = Outcome::CredentialsDoubted;
         let fault = self.fault(&sent.ticket.hold, Kind::CredentialsRefused, REFUSED, doubted);
-        if self.may_try_another() {
+        // The first send may still be reading a stream.
+        if self.may_try_another() && self.replay.can_follow() {
             self.suspects.add(sent.ticket.hold, &sent.record, &self.site);
             return Ok(Step::Again(Left { failure: Some(fault), ..Left::default() }));
         }

@@ -94,7 +94,7 @@ pub use redis::handle::Handle as RedisConnection;
 #[cfg(feature = "retry")]
 pub use retry::LeaseRetryStrategy;
 pub use secret::{Secret, Token};
-pub use service::{LeaseFuture, LeaseLayer, LeaseService, Outgoing, Sender};
+pub use service::{ExchangeError, LeaseFuture, LeaseLayer, LeaseService, Outgoing, Sender};
 pub use site::Site;
 #[cfg(any(test, feature = "test-util"))]
 pub use store::conformance;

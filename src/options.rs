@@ -20,6 +20,7 @@ use crate::pool::HeldLease;
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
+#[must_use = "options do nothing until a request has them"]
 pub struct LeaseOptions {
     pub(crate) pool: Option<PoolName>,
     pub(crate) held: Option<HeldLease>,
@@ -123,7 +124,9 @@ impl LeaseOptions {
 ///
 /// When the exchange itself fails, the error is reqwest's own and cannot carry it. It is then
 /// among the request's extensions, where middlewares above and callers of
-/// `ClientWithMiddleware::execute_with_extensions` find it.
+/// `ClientWithMiddleware::execute_with_extensions` find it. Of a
+/// [`LeaseService`](crate::LeaseService) the error is an [`ExchangeError`](crate::ExchangeError),
+/// which has it.
 ///
 /// ```no_run
 /// # async fn example(client: reqwest_middleware::ClientWithMiddleware) -> Result<(), Box<dyn std::error::Error>> {

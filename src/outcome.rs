@@ -68,7 +68,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// All of them, as tables list them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: &'static [Self] = &[
         Self::Success,
         Self::ProxyUnreachable,
         Self::CredentialsRefused,

@@ -12,7 +12,7 @@ use crate::site::Site;
 /// A lease that several requests use one after the other, or at once: a login, a paged list.
 ///
 /// It is renewed until its last clone is dropped, within the pool's largest lifetime, and then
-/// given back with the worst that its requests saw. Hand it to a request with
+/// given back with the worst that its requests saw, or as unused. Hand it to a request with
 /// [`LeaseOptions::held`](crate::LeaseOptions::held). Budgets are waited for as usual, so keep
 /// it for what belongs together and no longer.
 #[derive(Clone)]

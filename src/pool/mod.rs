@@ -1,8 +1,11 @@
 //! A pool as this process sees it: leases that are waited for, held and given back.
 
+mod alone;
 mod answers;
 mod asker;
+mod attendance;
 mod builder;
+mod caught;
 #[cfg(feature = "metrics")]
 mod gauges;
 mod held;
@@ -13,6 +16,7 @@ mod question;
 mod queue;
 mod releaser;
 mod set_up;
+mod strangers;
 mod timed;
 mod verdicts;
 mod waiting;
@@ -31,7 +35,7 @@ use tokio::task::AbortHandle;
 pub use builder::PoolBuilder;
 pub use held::HeldLease;
 pub(crate) use lease::{Lease, Trust};
-pub(crate) use question::Doubt;
+pub(crate) use question::{Doubt, Patience};
 pub(crate) use waiting::Now;
 pub(crate) use wants::Wants;
 pub(crate) use watchdog::{Expire, Key, Watchdog};
@@ -49,6 +53,7 @@ use crate::verdict::Judge;
 
 use ledger::Ledger;
 use releaser::Releaser;
+use strangers::Strangers;
 use waiting::Waiting;
 
 /// A shared handle to a pool of endpoints.
@@ -72,6 +77,7 @@ pub struct Pool(Arc<Shared>);
 struct Shared {
     core: Arc<Core>,
     inventory: Inventory,
+    strangers: Strangers,
     settings: Settings,
     /// This process owns the pool's membership: the embedded default.
     embedded: bool,
@@ -98,6 +104,28 @@ struct Core {
     times: Times,
     /// Whether releases give hints to those who wait elsewhere.
     hints: bool,
+    /// What the store said of itself: it is not asked in a drop.
+    at_once: bool,
+}
+
+impl Core {
+    fn new(name: PoolName, store: Arc<dyn LeaseStore>, hints: bool) -> Arc<Self> {
+        Arc::new(Self {
+            counters: Counters::of(name.as_str()),
+            times: Times::of(name.as_str()),
+            name,
+            waiting: Waiting::default(),
+            hints,
+            at_once: store.answers_at_once(),
+            store,
+        })
+    }
+
+    #[cfg(test)]
+    fn in_memory() -> Arc<Self> {
+        let store = Arc::new(crate::store::MemoryStore::new());
+        Self::new(PoolName::new("vn").unwrap(), store, false)
+    }
 }
 
 impl Drop for Shared {
@@ -300,7 +328,7 @@ impl Pool {
         #[cfg(feature = "watch")]
         self.watch_no_more();
         self.0.core.waiting.close(&self.closed());
-        self.0.core.waiting.is_left().await;
+        self.left_alone().await;
         self.0.releaser.drained().await;
     }
 
@@ -322,6 +350,12 @@ impl Pool {
 
     fn endpoint(&self, id: &EndpointId) -> Option<Arc<Endpoint>> {
         self.0.inventory.snapshot().get(id).cloned()
+    }
+
+    /// Notes that the inventory lacks an endpoint; whether that helps to get another.
+    fn lacks(&self, id: &EndpointId) -> bool {
+        let generation = self.0.inventory.generation();
+        self.endpoint(id).is_some() || self.0.strangers.note(generation, id)
     }
 }
 

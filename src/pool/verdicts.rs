@@ -5,7 +5,7 @@ use super::ledger::Weighed;
 use crate::outcome::Outcome;
 use crate::site::Site;
 use crate::store::Grant;
-use crate::verdict::{Evidence, Verdict};
+use crate::verdict::{DefaultJudge, Evidence, Judge as _, Verdict};
 
 impl Pool {
     /// Whether so many endpoints have failed lately, as this process sees it, that verdicts are
@@ -23,7 +23,9 @@ impl Pool {
         if let Some(braked) = news {
             self.tell_brake(braked);
         }
-        let mut verdict = shared.judge.judge(evidence);
+        // This may run while a panic unwinds, and a second one would end the process.
+        let verdict = shared.core.run("the judge", || shared.judge.judge(evidence));
+        let mut verdict = verdict.unwrap_or_else(|| DefaultJudge::default().judge(evidence));
         // What rests for no site does not rest.
         verdict.shun = verdict.shun.filter(|rest| site.is_some() && !rest.is_zero());
         shared.ledger.settle(&grant.endpoint, evidence, &verdict);

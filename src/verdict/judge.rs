@@ -1,5 +1,6 @@
 //! From evidence to verdicts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Evidence, Others, QuarantineCode, Steps, Strike, Verdict};
@@ -38,8 +39,22 @@ use crate::outcome::Outcome;
 /// assert_eq!(judge.judge(evidence).cooldown, Duration::ZERO);
 /// ```
 pub trait Judge: Send + Sync + 'static {
-    /// The verdict on one lease. It is called where the lease is dropped, so it must not block.
+    /// The verdict on one lease. It is called where the lease is dropped, so it must not block. When
+    /// it panics, the default verdict holds instead, and the panic is counted
+    /// ([`Counts::panics`](crate::Counts::panics)).
     fn judge(&self, evidence: Evidence<'_>) -> Verdict;
+}
+
+impl<J: Judge + ?Sized> Judge for Arc<J> {
+    fn judge(&self, evidence: Evidence<'_>) -> Verdict {
+        (**self).judge(evidence)
+    }
+}
+
+impl<J: Judge + ?Sized> Judge for Box<J> {
+    fn judge(&self, evidence: Evidence<'_>) -> Verdict {
+        (**self).judge(evidence)
+    }
 }
 
 /// The verdicts that hold unless you say otherwise.
@@ -205,7 +220,7 @@ mod tests {
     fn every_outcome_has_its_verdict() {
         let rests = Verdict::cooldown(SECOND);
         let shunned = Verdict::default().with_shun(MINUTE);
-        for outcome in Outcome::ALL {
+        for outcome in Outcome::ALL.iter().copied() {
             let expected = match outcome {
                 Outcome::Success => Verdict::default().with_strike(Strike::Reset),
                 Outcome::ProxyUnreachable | Outcome::CredentialsDoubted => {
@@ -231,7 +246,7 @@ mod tests {
     #[test]
     fn a_cooldown_after_use_is_the_least_of_all_but_an_unused_one() {
         let judge = DefaultJudge::new(2 * SECOND);
-        for outcome in Outcome::ALL {
+        for outcome in Outcome::ALL.iter().copied() {
             let verdict = judge.judge(Evidence::new(outcome, 0));
             let parked = verdict.quarantine.is_some() || outcome == Outcome::Unused;
             assert_eq!(verdict.cooldown == 2 * SECOND, !parked, "{outcome}");
@@ -240,7 +255,7 @@ mod tests {
 
     #[test]
     fn weak_evidence_costs_a_strike_only_when_repeated_and_never_where_others_fail() {
-        for outcome in Outcome::ALL.into_iter().filter(|outcome| outcome.is_weak()) {
+        for outcome in Outcome::ALL.iter().copied().filter(|outcome| outcome.is_weak()) {
             let strike = |others, weak| judged(evidence(outcome, others, weak)).strike;
             for others in [Others::Unknown, Others::Reach, Others::Fail] {
                 assert_eq!(strike(others, 0), Strike::Keep, "{outcome}");
@@ -275,7 +290,7 @@ mod tests {
 
     #[test]
     fn brake_and_floor_spare_endpoints_what_is_weak() {
-        for outcome in Outcome::ALL {
+        for outcome in Outcome::ALL.iter().copied() {
             let plain = evidence(outcome, Others::Reach, 5);
             let braked =
                 judged(Evidence { braked: true, may_rest: false, may_shun: false, ..plain });

@@ -9,9 +9,10 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use reqwest::{Body, Request, Response};
 use reqwest_lease::{
-    Attempt, BoxError, Budget, Budgets, Endpoint, EndpointId, Error, Evidence, Inventory, Judge,
-    Kind, LeaseBuilder, LeaseInfo, LeaseLayer, LeaseMiddleware, LeaseOptions, LeaseRetryStrategy,
-    Mode, Outcome, Policy, Pool, PoolName, QuarantineCode, Sender, State, Strike, Verdict,
+    Attempt, BoxError, Budget, Budgets, Endpoint, EndpointId, Error, Evidence, ExchangeError,
+    Inventory, Judge, Kind, LeaseBuilder, LeaseInfo, LeaseLayer, LeaseMiddleware, LeaseOptions,
+    LeaseRetryStrategy, Mode, Outcome, Outgoing, Policy, Pool, PoolName, QuarantineCode, Sender,
+    State, Strike, Verdict,
 };
 use reqwest_middleware::ClientWithMiddleware;
 use reqwest_retry::RetryTransientMiddleware;
@@ -634,4 +635,42 @@ async fn tower_sees_the_same_error() {
         link = error.source();
     }
     assert!(!texts.contains("?secret"), "{texts}");
+}
+
+#[tokio::test]
+async fn tower_sees_how_a_failed_exchange_came_about() {
+    let web = hello().await;
+    let pool = pool_of(&[web.url()]).await;
+    let breaks =
+        tower::service_fn(|_: Outgoing| async { Err::<Response, BoxError>("broken".into()) });
+    let service = LeaseLayer::builder(pool).build_layer().unwrap().layer(breaks);
+    let error: BoxError = service.oneshot(get("http://a.test/", &[])).await.unwrap_err();
+    let failed = error.downcast::<ExchangeError>().unwrap();
+    assert_eq!((failed.info().endpoint().as_str(), failed.info().attempts()), ("a", 1));
+    assert_eq!(failed.info().outcome(), Outcome::Unknown);
+    assert!(Error::find(&*failed).is_none());
+    assert_eq!(failed.into_source().to_string(), "broken");
+}
+
+/// An early answer: the first send may go on reading the stream in the background.
+#[tokio::test]
+async fn a_stream_is_not_lent_to_a_second_send_after_an_answer() {
+    let web = hello().await;
+    for (body, sends) in [(stream("hello"), 1), (Body::from("hello"), 2)] {
+        let pool = pool_of(&[web.url()]).await;
+        let sent = Arc::new(AtomicUsize::new(0));
+        let counted = sent.clone();
+        let throttles = tower::service_fn(move |_: Outgoing| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let answer = http::Response::builder().status(503).header("retry-after", "1").body("");
+            async { Ok::<_, BoxError>(Response::from(answer.unwrap())) }
+        });
+        let options =
+            LeaseOptions::new().wait_out_pauses(true).max_wait(Duration::from_millis(1500));
+        let layer = LeaseLayer::builder(pool).build_layer().unwrap().layer(throttles);
+        let mut request = Request::new(Method::POST, "http://a.test/".parse().unwrap());
+        *request.body_mut() = Some(body);
+        let answer = layer.with_options(options).oneshot(request).await.unwrap();
+        assert_eq!((answer.status().as_u16(), sent.load(Ordering::SeqCst)), (503, sends));
+    }
 }

@@ -17,6 +17,7 @@ mod metered;
 mod monitoring;
 mod never_direct;
 mod outcomes;
+mod outside_store;
 mod probe;
 mod readme;
 mod redirects;

@@ -175,7 +175,7 @@ async fn weak_evidence_never_keeps_more_from_a_site_than_the_floor_leaves() {
 #[tokio::test(start_paused = true)]
 async fn a_lone_endpoint_is_never_taken_out_by_weak_evidence() {
     let pool = pool(1, |builder| builder).await;
-    for outcome in Outcome::ALL.into_iter().filter(|outcome| outcome.is_weak()) {
+    for outcome in Outcome::ALL.iter().copied().filter(|outcome| outcome.is_weak()) {
         for host in ["a.test", "a.test", "b.test"] {
             sees(&pool, 0, host, outcome).await;
         }
