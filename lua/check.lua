@@ -46,26 +46,26 @@ local function check_order(id, place, order)
   end
 end
 
-local function check(id)
-  local deadline, reason = call('ZSCORE', leases, id), call('HGET', parked, id)
-  local readied, cools = call('ZSCORE', ready, id), call('ZSCORE', cooling, id)
-  local places = (deadline and 1 or 0) + (reason and 1 or 0) + (readied and 1 or 0)
-    + (cools and 1 or 0)
-  if places ~= 1 then
-    finding('not_in_one_place', id)
-  elseif not call('ZSCORE', uses, id) then
-    finding('without_count', id)
-  end
-  if deadline then
-    check_lease(id, deadline)
-  end
-  check_order(id, deadline and 'leased' or reason or 'free', call('HGET', orders, id))
-end
-
 local from = after == '' and '-' or '(' .. name(after)
 local ids = call('ZRANGE', members, from, '+', 'BYLEX', 'LIMIT', 0, limit)
-for _, id in ipairs(ids) do
-  check(id)
+if #ids > 0 then
+  local deadlines, shares = call('ZMSCORE', leases, unpack(ids)), call('ZMSCORE', uses, unpack(ids))
+  local readied, cools = call('ZMSCORE', ready, unpack(ids)), call('ZMSCORE', cooling, unpack(ids))
+  local reasons, standing = call('HMGET', parked, unpack(ids)), call('HMGET', orders, unpack(ids))
+  for nth, id in ipairs(ids) do
+    local deadline, reason = deadlines[nth], reasons[nth]
+    local places = (deadline and 1 or 0) + (reason and 1 or 0) + (readied[nth] and 1 or 0)
+      + (cools[nth] and 1 or 0)
+    if places ~= 1 then
+      finding('not_in_one_place', id)
+    elseif not shares[nth] then
+      finding('without_count', id)
+    end
+    if deadline then
+      check_lease(id, deadline)
+    end
+    check_order(id, deadline and 'leased' or reason or 'free', standing[nth])
+  end
 end
 local leased, all = call('ZCARD', leases), call('ZCARD', members)
 if call('ZCARD', ready) + call('ZCARD', cooling) + leased + call('HLEN', parked) ~= all

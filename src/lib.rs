@@ -88,7 +88,7 @@ pub use store::{
     RenewReply, RenewRequest, Setup, StandingOrder, State, Status, Term, Violation, violations,
 };
 #[cfg(feature = "redis")]
-pub use store::{RedisStore, RedisStoreBuilder};
+pub use store::{RedisStore, RedisStoreBuilder, Remains, Replica, Rights, ServerReport};
 pub use targets::Targets;
 pub use telemetry::Counts;
 pub use verdict::{DefaultJudge, Evidence, Judge, QuarantineCode, Strike, Verdict};

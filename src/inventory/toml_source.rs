@@ -19,6 +19,7 @@ use super::source::InventorySource;
 pub(super) struct TomlSource {
     origin: Origin,
     environment: Environment,
+    withheld: bool,
 }
 
 #[derive(Clone)]
@@ -38,7 +39,12 @@ impl TomlSource {
     }
 
     fn new(origin: Origin) -> Self {
-        Self { origin, environment: Arc::new(|name| std::env::var_os(name)) }
+        Self { origin, environment: Arc::new(|name| std::env::var_os(name)), withheld: false }
+    }
+
+    /// Looks no password up.
+    pub(super) fn without_passwords(self) -> Self {
+        Self { withheld: true, ..self }
     }
 
     #[cfg(test)]
@@ -49,14 +55,16 @@ impl TomlSource {
 
     /// Reads the file, if it is one, and all that it refers to. It blocks.
     pub(super) fn read(&self) -> Result<Snapshot, Error> {
-        let environment = Arc::clone(&self.environment);
+        let lookup = |directory| Lookup {
+            directory,
+            environment: Arc::clone(&self.environment),
+            withheld: self.withheld,
+        };
         match &self.origin {
-            Origin::Text(text) => {
-                document::parse(text.expose(), &Lookup { directory: PathBuf::new(), environment })
-            }
+            Origin::Text(text) => document::parse(text.expose(), &lookup(PathBuf::new())),
             Origin::File(path) => {
                 let directory = path.parent().map(Path::to_owned).unwrap_or_default();
-                document::parse(&read_file(path)?, &Lookup { directory, environment })
+                document::parse(&read_file(path)?, &lookup(directory))
             }
         }
     }

@@ -67,6 +67,15 @@ commands! {
         &["meta", "ready", "cooling", "leases", "owners", "requests", "cancelled", "parked",
           "members", "uses"],
         "orders after? limit";
+    MEND "mend" "" ["start" "audit" "moves" "repair"] STATE, "by? config_version? after? limit";
+    ADOPT "adopt" "" ["start" "audit" "moves" "repair"] STATE,
+        "by? config_version? part cursor";
+    REPORT "report" " flags=no-writes" ["start"] &["meta"], "";
+    RIGHTS "rights" " flags=no-writes" ["start"] &["meta"], "";
+    REMAINS "remains" " flags=no-writes" ["start"]
+        &["meta", "ready", "cooling", "leases", "parked", "members", "uses", "weights", "strikes",
+          "former"], "";
+    FORGET "forget" "" ["start"] &["meta", "audit"], "";
     ADD "add" "" ["start" "audit" "moves"] STATE,
         "by? config_version? (id weight assignments?)*";
     REMOVE "remove" "" ["start" "audit" "moves" "roster"] STATE,

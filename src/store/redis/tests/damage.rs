@@ -64,6 +64,7 @@ async fn call(redis: &Redis, held: &Grant, nth: usize) -> Option<Result<(), Erro
         21 => order(redis, Order::Open).await.map(drop),
         22 => redis.store.audit(AuditRequest::new(redis.pool(), None, 9)).await.map(drop),
         23 => order(redis, Order::DestroyPool).await.map(drop),
+        24 => redis.store.repair(&redis.pool(), None).await.map(drop),
         _ => return None,
     })
 }
