@@ -177,6 +177,11 @@ impl ServerReport {
 }
 
 impl Replica {
+    /// A replica, for tests of what looks at it.
+    pub const fn new(online: bool, lag: Duration, behind: u64) -> Self {
+        Self { online, lag, behind }
+    }
+
     /// Reads `ip=..,port=..,state=online,offset=123,lag=0`.
     fn parse(text: &str, primary: u64) -> Self {
         let field = |name: &str| {
