@@ -9,6 +9,8 @@ use super::exit::Code;
 use super::failure::Failure;
 use super::output::Report;
 
+/// Print the rules of the server's users for workers, administrators and observers
+///
 /// Prints the commands that make users of the three roles, as redis-cli takes them. They set no
 /// password: without one a new user cannot log in.
 #[derive(Debug, Args)]

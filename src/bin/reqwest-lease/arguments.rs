@@ -112,44 +112,28 @@ pub(crate) struct Common {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Set a pool up from the inventory
     Init(init::Init),
-    /// Make a pool's members those of the inventory
     Sync(sync::Sync),
-    /// Add endpoints to a pool, or change their weights
     Add(members::Add),
-    /// Take endpoints out of a pool, leased ones when their lease ends
     Remove(members::Remove),
-    /// Keep endpoints from being granted until they are enabled
     Disable(orders::Disable),
-    /// End orders to disable or drain, and quarantines
     Enable(orders::Enable),
-    /// Put endpoints into quarantine
     Quarantine(orders::Quarantine),
-    /// Let leases of endpoints end, and grant these no more
     Drain(drain::Drain),
     /// Grant nothing until resume; leases go on
     Pause,
-    /// End a pause
     Resume(orders::Resume),
-    /// Show a pool's members
     List(list::List),
-    /// Show a pool's counts
     Status(status::Status),
-    /// Show the trail of orders, newest first
     Audit(audit::Audit),
     /// Take back leases that have run out
     Reap,
-    /// Look for what is wrong with server, user, pool and inventory
     Doctor(doctor::Doctor),
-    /// Print the rules of the server's users for workers, administrators and observers
     Acl(acl::Acl),
-    /// Measure leases a second on this server, in a pool of its own
     Bench(bench::Bench),
     /// Look after inventory files
     #[command(subcommand)]
     Inventory(InventoryCommand),
-    /// Fetch a page through a leased endpoint
     Fetch(fetch::Fetch),
     /// Erase a paused pool, or what is left of a lost one; its trail of orders stays
     Destroy,
@@ -169,9 +153,7 @@ pub(crate) enum Command {
 /// What to do with an inventory.
 #[derive(Debug, Subcommand)]
 pub(crate) enum InventoryCommand {
-    /// Check an inventory and the passwords that it refers to
     Check(inventory::Check),
-    /// Make an inventory of a list of proxies
     Import(Box<import::Import>),
 }
 

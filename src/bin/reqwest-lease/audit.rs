@@ -10,6 +10,8 @@ use super::failure::Failure;
 use super::output::Report;
 use super::time;
 
+/// Show the trail of orders, newest first
+///
 /// Shows who ordered what, newest first. The trail outlasts the pool.
 #[derive(Debug, Args)]
 pub(crate) struct Audit {

@@ -19,6 +19,8 @@ use super::init::{style, words};
 use super::output::Report;
 use super::time;
 
+/// Measure leases a second on this server, in a pool of its own
+///
 /// Takes and gives back leases as fast as the server can, in a pool of its own that is shaped like
 /// --pool, where that is set up. The pool and its trail are removed at the end. Workers of other
 /// pools on the server feel it.

@@ -19,6 +19,8 @@ use super::failure::Failure;
 use super::output::count;
 use super::reap;
 
+/// Look for what is wrong with server, user, pool and inventory
+///
 /// Looks for what is wrong: version, persistence, memory and replicas of the server, the rights of
 /// its user, the pool's layout, state and invariants, and what differs from the inventory. It reads
 /// in short calls, also while the pool is in use.

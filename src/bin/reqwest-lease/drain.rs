@@ -16,6 +16,8 @@ use super::output::{Report, count, some};
 use super::selection::Selection;
 use super::time;
 
+/// Let leases of endpoints end, and grant these no more
+///
 /// Grants endpoints no more; their leases may end in peace.
 #[derive(Debug, Args)]
 pub(crate) struct Drain {

@@ -13,6 +13,8 @@ use super::failure::Failure;
 use super::output::Report;
 use super::time;
 
+/// Fetch a page through a leased endpoint
+///
 /// Fetches a page through a leased endpoint as a worker would, and tells how it went. It needs the
 /// inventory with its passwords.
 #[derive(Debug, Args)]

@@ -18,6 +18,8 @@ use super::exit::Code;
 use super::failure::Failure;
 use super::output::{count, write};
 
+/// Make an inventory of a list of proxies
+///
 /// Makes an inventory of a list with one proxy a line: host:port, host:port:user:password,
 /// user:password:host:port, user:password@host:port or a URL. Passwords go to files or variables of
 /// their own, and are never printed.

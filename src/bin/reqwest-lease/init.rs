@@ -13,6 +13,8 @@ use super::failure::Failure;
 use super::output::{Report, count};
 use super::time;
 
+/// Set a pool up from the inventory
+///
 /// Sets a pool up with the endpoints of the inventory. Interrupted, it goes on where it was when it
 /// is called again.
 #[derive(Debug, Args)]

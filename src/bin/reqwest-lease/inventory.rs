@@ -11,6 +11,8 @@ use super::exit::Code;
 use super::failure::Failure;
 use super::output::{Report, count};
 
+/// Check an inventory and the passwords that it refers to
+///
 /// Checks the inventory, with the passwords that it refers to.
 #[derive(Debug, Args)]
 pub(crate) struct Check {

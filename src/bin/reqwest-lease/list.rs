@@ -13,6 +13,8 @@ use super::output::Report;
 use super::selection::Labels;
 use super::time;
 
+/// Show a pool's members
+///
 /// Shows a pool's members in order of their ids, all or some.
 #[derive(Debug, Args)]
 pub(crate) struct List {
@@ -59,7 +61,7 @@ impl List {
         shown.truncate(self.limit.unwrap_or(usize::MAX));
         let json = shown.iter().map(|member| as_json(member, snapshot.as_ref())).collect();
         let mut columns =
-            vec!["endpoint", "state", ">for", "order", ">weight", ">assignments", ">strikes"];
+            vec!["endpoint", "state", ">for", "why", ">weight", ">assignments", ">strikes"];
         if snapshot.is_some() {
             columns.extend(["provider", "group"]);
         }
@@ -94,14 +96,22 @@ fn state(state: &State) -> States {
 }
 
 /// The state in a word.
-pub(crate) fn word(member: &MemberState) -> String {
-    match (state(&member.state), &member.state) {
-        (States::Ready, _) => "ready".to_owned(),
-        (States::Cooling, _) => "cooling".to_owned(),
-        (States::Leased, _) => "leased".to_owned(),
-        (States::Expired, _) => "expired".to_owned(),
-        (_, State::Quarantined(code)) => format!("quarantined:{}", code.as_str()),
-        _ => "disabled".to_owned(),
+fn word(member: &MemberState) -> &'static str {
+    match state(&member.state) {
+        States::Ready => "ready",
+        States::Cooling => "cooling",
+        States::Leased => "leased",
+        States::Expired => "expired",
+        States::Disabled => "disabled",
+        States::Quarantined => "quarantined",
+    }
+}
+
+/// What a quarantine was for.
+fn reason(member: &MemberState) -> Option<&'static str> {
+    match member.state {
+        State::Quarantined(code) => Some(code.as_str()),
+        _ => None,
     }
 }
 
@@ -115,6 +125,12 @@ fn order(order: &StandingOrder) -> String {
     }
 }
 
+/// What keeps it out, or will.
+fn why(member: &MemberState) -> String {
+    let reason = reason(member).map(str::to_owned);
+    reason.or_else(|| member.order.as_ref().map(order)).unwrap_or_default()
+}
+
 fn left(member: &MemberState) -> Option<Duration> {
     match member.state {
         State::Cooling(left) | State::Leased(left) if !left.is_zero() => Some(left),
@@ -125,9 +141,9 @@ fn left(member: &MemberState) -> Option<Duration> {
 fn row(member: &MemberState, snapshot: Option<&Snapshot>) -> Vec<String> {
     let mut cells = vec![
         member.endpoint.to_string(),
-        word(member),
+        word(member).to_owned(),
         left(member).map(time::short).unwrap_or_default(),
-        member.order.as_ref().map(order).unwrap_or_default(),
+        why(member),
         member.weight.to_string(),
         member.assignments.to_string(),
         member.strikes.to_string(),
@@ -142,7 +158,7 @@ fn row(member: &MemberState, snapshot: Option<&Snapshot>) -> Vec<String> {
 
 fn as_json(member: &MemberState, snapshot: Option<&Snapshot>) -> Value {
     let mut json = json!({
-        "id": member.endpoint.as_str(), "state": word(member),
+        "id": member.endpoint.as_str(), "state": word(member), "reason": reason(member),
         "left_seconds": left(member).map(|left| left.as_secs_f64()),
         "order": member.order.as_ref().map(order), "weight": member.weight,
         "assignments": member.assignments, "strikes": member.strikes,

@@ -10,6 +10,8 @@ use super::failure::Failure;
 use super::output::{Report, count};
 use super::selection::{Selection, parse};
 
+/// Add endpoints to a pool, or change their weights
+///
 /// Adds endpoints, or changes the weight of those that are there. Without --weight it is the one of
 /// the inventory, or 1.
 #[derive(Debug, Args)]
@@ -50,6 +52,8 @@ impl Add {
     }
 }
 
+/// Take endpoints out of a pool, leased ones when their lease ends
+///
 /// Takes endpoints out of the pool, leased ones when their lease ends. Their counts of assignments
 /// are kept for a return.
 #[derive(Debug, Args)]

@@ -11,6 +11,8 @@ use super::members::changed;
 use super::output::Report;
 use super::selection::Selection;
 
+/// Keep endpoints from being granted until they are enabled
+///
 /// Keeps endpoints from being granted until they are enabled. Leases go on; what is leased is out
 /// when its lease ends.
 #[derive(Debug, Args)]
@@ -29,6 +31,8 @@ impl Disable {
     }
 }
 
+/// End orders to disable or drain, and quarantines
+///
 /// Ends orders to disable or drain, and quarantines.
 #[derive(Debug, Args)]
 pub(crate) struct Enable {
@@ -46,6 +50,8 @@ impl Enable {
     }
 }
 
+/// Put endpoints into quarantine
+///
 /// Puts endpoints into quarantine, leased ones when their lease ends.
 #[derive(Debug, Args)]
 pub(crate) struct Quarantine {
@@ -87,6 +93,8 @@ pub(crate) async fn pause(context: &Context) -> Result<Code, Failure> {
     whole(context, "pause", reply.changed, "is paused", "was paused already")
 }
 
+/// End a pause
+///
 /// Ends a pause; with --now also a hold after a failover or a loss.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {

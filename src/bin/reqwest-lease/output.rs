@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::Value;
 
 use super::failure::Failure;
@@ -61,6 +61,10 @@ impl Report {
         for (nth, column) in columns.iter().enumerate() {
             if let Some(shaped) = table.column_mut(nth) {
                 shaped.set_padding((0, 2));
+                // Only the last one is broken into lines: a name that is broken cannot be copied.
+                if nth + 1 < columns.len() {
+                    shaped.set_constraint(ColumnConstraint::ContentWidth);
+                }
                 if column.starts_with('>') {
                     shaped.set_cell_alignment(CellAlignment::Right);
                 }

@@ -1,10 +1,10 @@
 //! `status`: a pool's counts.
 
 use std::io::{self, IsTerminal as _};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
-use reqwest_lease::{LeaseStore as _, PoolName, Status as Counts};
+use reqwest_lease::{LeaseStore as _, PoolName, RedisStore, Status as Counts};
 use serde_json::json;
 
 use super::context::Context;
@@ -14,6 +14,8 @@ use super::init::words;
 use super::output::{Format, Report, write};
 use super::time;
 
+/// Show a pool's counts
+///
 /// Shows how many endpoints are in which state, telling valid leases from those that have run out
 /// and that nobody has taken back.
 #[derive(Debug, Args)]
@@ -39,26 +41,40 @@ impl Status {
             context.print(&report(&pool, &counts, None))?;
             return Ok(Code::DONE);
         };
-        let redraws = io::stdout().is_terminal() && context.format() == Format::Table;
-        let mut before: Option<(Counts, Instant)> = None;
-        loop {
-            let (told, taken) = (store.status(&pool).await, Instant::now());
-            let text = match &told {
-                Ok(counts) => {
-                    let rate = before.as_ref().and_then(|before| rate(before, counts, taken));
-                    report(&pool, counts, rate).render(context.format())
-                }
-                // Whoever watches wants to see it come back.
-                Err(error) if redraws && error.is_transient() => format!("pool {pool}: {error}\n"),
-                Err(error) => return Err(error.clone().into()),
-            };
-            write(&if redraws { frame(&text) } else { text })?;
-            before = told.ok().map(|counts| (counts, taken));
-            tokio::select! {
-                () = tokio::time::sleep(pause.max(LEAST_PAUSE)) => {}
-                _ = tokio::signal::ctrl_c() => return Ok(Code::DONE),
-            }
+        tokio::select! {
+            never = watch(context, &store, &pool, pause.max(LEAST_PAUSE)) => never,
+            _ = tokio::signal::ctrl_c() => Ok(Code::DONE),
         }
+    }
+}
+
+/// Shows the counts until somebody ends it, or nobody reads on.
+async fn watch(
+    context: &Context,
+    store: &RedisStore,
+    pool: &PoolName,
+    pause: Duration,
+) -> Result<Code, Failure> {
+    let redraws = io::stdout().is_terminal() && context.format() == Format::Table;
+    let (mut before, mut shown): (Option<(Counts, Instant)>, _) = (None, String::new());
+    loop {
+        let (told, taken) = (store.status(pool).await, Instant::now());
+        let mut trouble = String::new();
+        match told {
+            Ok(counts) => {
+                let rate = before.as_ref().and_then(|before| rate(before, &counts, taken));
+                shown = report(pool, &counts, rate).render(context.format());
+                before = Some((counts, taken));
+            }
+            // Whoever watches wants to see it come back.
+            Err(error) if redraws && error.is_transient() => {
+                trouble = format!("{error}; this was before:\n\n");
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let now = time::local(SystemTime::now());
+        write(&if redraws { frame(&format!("{now}\n\n{trouble}{shown}")) } else { shown.clone() })?;
+        tokio::time::sleep(pause).await;
     }
 }
 

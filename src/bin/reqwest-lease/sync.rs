@@ -13,6 +13,8 @@ use super::exit::Code;
 use super::failure::Failure;
 use super::output::Report;
 
+/// Make a pool's members those of the inventory
+///
 /// Adds what the inventory has and the pool has not, changes weights that differ, and removes what
 /// the inventory has not; leased ones go when their lease ends. What is as it should be is not
 /// touched.
