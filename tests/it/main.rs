@@ -3,6 +3,8 @@
 
 mod attempts;
 mod cancel;
+#[cfg(feature = "cli")]
+mod cli;
 mod examples;
 mod fidelity;
 mod hops;

@@ -30,7 +30,7 @@ pub(crate) struct Drain {
         value_name = "TIME",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "365d"
+        default_missing_value = "8760h"
     )]
     wait: Option<Duration>,
 }

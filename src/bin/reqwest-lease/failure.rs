@@ -70,6 +70,9 @@ impl From<Error> for Failure {
             Kind::PoolUninitialised => {
                 failure.with_hint("`reqwest-lease init` sets a pool up; `doctor` says what is left")
             }
+            Kind::InvalidCall if failure.message.ends_with("has been set up before") => {
+                failure.with_hint("`reqwest-lease sync` makes its members those of the inventory")
+            }
             Kind::PoolPaused => failure.with_hint("`reqwest-lease resume` ends a pause"),
             Kind::StoreUnavailable => {
                 failure.with_hint("the store's address comes from LEASE_REDIS_URL or its file")

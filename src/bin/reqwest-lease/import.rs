@@ -61,6 +61,14 @@ impl Import {
     pub(crate) fn run(self, _: &Context) -> Result<Code, Failure> {
         let scheme = Scheme::parse(&self.scheme)
             .ok_or_else(|| Failure::usage("--scheme is none that proxies are spoken to in"))?;
+        // Before anything is written.
+        let outputs = [&self.to, &self.env_file];
+        if let Some(there) = outputs.into_iter().flatten().find(|path| path.exists())
+            && !self.force
+        {
+            return Err(Failure::new(Code::FAILED, format!("{} is there", there.display()))
+                .with_hint("--force writes over what is there"));
+        }
         let text = self.read()?;
         let proxies = line::parse_all(&text, scheme)?;
         let ids = self.ids(proxies.len())?;

@@ -138,6 +138,8 @@ pub(crate) fn words(config: &PoolConfig) -> (&'static str, &'static str) {
         _ => "exclusive",
     };
     let policy = match config.policy {
+        // Shared pools always go by assignments.
+        Policy::Earliest if config.mode == Mode::Shared => "least_assigned",
         Policy::LeastAssigned => "least_assigned",
         Policy::Random => "random",
         _ => "earliest",
