@@ -122,6 +122,17 @@ impl Context {
         read_labels(self.needed_inventory(what_for)?).await
     }
 
+    /// The same where it is only nice to have: one that cannot be read is a warning.
+    pub(crate) async fn labels_if_any(&self) -> Option<Snapshot> {
+        match read_labels(self.inventory_path()?).await {
+            Ok(snapshot) => Some(snapshot),
+            Err(failure) => {
+                eprintln!("warning: {}", failure.message());
+                None
+            }
+        }
+    }
+
     /// Carries out an order in the name of who is asking.
     pub(crate) async fn order(
         &self,

@@ -47,12 +47,9 @@ enum States {
 impl List {
     pub(crate) async fn run(self, context: &Context) -> Result<Code, Failure> {
         let pool = context.pool()?;
-        let snapshot = if self.labels.are_given() {
-            Some(context.labels("a list by labels").await?)
-        } else if context.inventory_path().is_some() {
-            Some(context.labels("list").await?)
-        } else {
-            None
+        let snapshot = match self.labels.are_given() {
+            true => Some(context.labels("a list by labels").await?),
+            false => context.labels_if_any().await,
         };
         let store = context.store().await?;
         let mut shown = members(&store, &pool).await?;

@@ -30,10 +30,7 @@ pub(crate) struct Add {
 impl Add {
     pub(crate) async fn run(self, context: &Context) -> Result<Code, Failure> {
         let ids = parse(&self.ids)?;
-        let snapshot = match context.inventory_path() {
-            Some(_) => Some(context.labels("add").await?),
-            None => None,
-        };
+        let snapshot = context.labels_if_any().await;
         let mut members = Vec::with_capacity(ids.len());
         for id in ids {
             let endpoint = snapshot.as_ref().map(|snapshot| snapshot.get(&id));

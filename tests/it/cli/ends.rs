@@ -6,6 +6,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
 use super::{PROGRAM, Rig};
+#[cfg(feature = "redis-cluster")]
+use crate::support::redis::Server;
 
 #[tokio::test]
 async fn a_store_that_is_away_and_one_that_refuses_are_told_apart() {
@@ -157,5 +159,40 @@ async fn each_command_has_help_a_manual_and_completions() {
     for command in ["init", "sync", "drain", "doctor", "inventory import"] {
         let long = rig.good(&format!("{command} --help")).await.out;
         assert!(long.contains("Usage: reqwest-lease"), "{long}");
+    }
+}
+
+#[cfg(feature = "redis-cluster")]
+#[tokio::test]
+async fn a_pool_of_a_cluster_is_looked_after_as_any_other() {
+    let server = Server::start(&["--cluster-enabled", "yes", "--appendonly", "yes"]);
+    let mut connection = server.connection().await;
+    let slots = redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(0).arg(16383).to_owned();
+    slots.exec_async(&mut connection).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("proxies.toml"), super::inventory(3)).unwrap();
+    let run = async |line: &str| {
+        let mut program = Command::new(PROGRAM);
+        program
+            .env("LEASE_REDIS_URL", format!("{0} {0}", server.url()))
+            .env("LEASE_CLUSTER", "true")
+            .env("LEASE_POOL", "vn")
+            .env("LEASE_TIMEOUT", "30s")
+            .args(line.split(' '))
+            .current_dir(directory.path());
+        Rig::end(&mut program).await
+    };
+    for line in [
+        "init --inventory proxies.toml",
+        "list",
+        "status",
+        "disable e0",
+        "doctor --inventory proxies.toml",
+        "doctor --repair",
+        "bench --for 100ms",
+        "audit",
+    ] {
+        let ended = run(line).await;
+        assert_eq!(ended.code, 0, "{line}: {ended:?}");
     }
 }
