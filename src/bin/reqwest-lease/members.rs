@@ -67,7 +67,7 @@ impl Remove {
         context.confirm(&format!("remove {} from pool {pool}", count(named, "endpoint")))?;
         let store = context.store().await?;
         let reply = context.order(&store, Order::Remove(ids), None).await?;
-        changed(context, "removed, or as soon as their lease ends,", "remove", named, reply.changed)
+        changed(context, "removed", "remove", named, reply.changed)
     }
 }
 
@@ -87,7 +87,8 @@ pub(crate) fn changed(
         0 => String::new(),
         same => format!(", {same} as before"),
     };
-    context
-        .print(&Report::new(json).line(format!("{done} {}{same}", count(changed, "endpoint"))))?;
+    let leased = if order == "remove" { "; leased ones leave when their lease ends" } else { "" };
+    let line = format!("{done} {}{same}{leased}", count(changed, "endpoint"));
+    context.print(&Report::new(json).line(line))?;
     Ok(Code::DONE)
 }

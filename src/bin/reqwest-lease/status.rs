@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use reqwest_lease::{LeaseStore as _, PoolName, RedisStore, Status as Counts};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::context::Context;
 use super::exit::Code;
@@ -105,9 +105,45 @@ fn states(counts: &Counts) -> [(&'static str, usize, &'static str); 6] {
 }
 
 fn report(pool: &PoolName, counts: &Counts, rate: Option<f64>) -> Report {
+    let members = counts.members();
+    let rows = states(counts)
+        .into_iter()
+        .map(|(name, number, what)| {
+            let share = if members == 0 { 0.0 } else { number as f64 / members as f64 };
+            let percent = format!("{:.0}%", share * 100.0);
+            vec![name.to_owned(), number.to_string(), percent, bar(share), what.to_owned()]
+        })
+        .collect();
+    Report::new(as_json(pool, counts, rate))
+        .facts(&facts(pool, counts, rate))
+        .line("")
+        .table(&["state", ">endpoints", ">share", "", "what"], rows)
+}
+
+fn facts(pool: &PoolName, counts: &Counts, rate: Option<f64>) -> Vec<(&'static str, String)> {
+    let (mode, policy) = words(&counts.config);
+    let ttl = time::short(counts.config.largest_ttl);
+    let mut facts = vec![
+        ("pool", format!("{pool}: {mode}, {policy}, largest ttl {ttl}")),
+        ("state", condition(counts)),
+        ("members", counts.members().to_string()),
+    ];
+    if let Some(version) = counts.config_version {
+        facts.push(("inventory", format!("version {version}")));
+    }
+    let rate = rate.map(|rate| format!(", {rate:.1} a second")).unwrap_or_default();
+    facts.push(("grants", format!("fence {}{rate}", counts.fence)));
+    if let Some(next) = counts.next {
+        let next = time::short(next);
+        facts.push(("next", format!("a deadline or the end of a cooldown in {next}")));
+    }
+    facts
+}
+
+fn as_json(pool: &PoolName, counts: &Counts, rate: Option<f64>) -> Value {
     let (mode, policy) = words(&counts.config);
     let seconds = |time: Duration| time.as_secs_f64();
-    let json = json!({
+    json!({
         "pool": pool.as_str(), "mode": mode, "policy": policy,
         "largest_ttl_seconds": seconds(counts.config.largest_ttl),
         "largest_lifetime_seconds": seconds(counts.config.largest_lifetime),
@@ -118,45 +154,7 @@ fn report(pool: &PoolName, counts: &Counts, rate: Option<f64>) -> Report {
         "expired": counts.expired, "disabled": counts.disabled,
         "quarantined": counts.quarantined, "fence": counts.fence.0,
         "next_seconds": counts.next.map(seconds), "grants_per_second": rate,
-    });
-    let members = counts.members();
-    let rows = states(counts)
-        .into_iter()
-        .map(|(name, number, what)| {
-            let share = if members == 0 { 0.0 } else { number as f64 / members as f64 };
-            vec![
-                name.to_owned(),
-                number.to_string(),
-                format!("{:.0}%", share * 100.0),
-                bar(share),
-                what.to_owned(),
-            ]
-        })
-        .collect();
-    let ttl = time::short(counts.config.largest_ttl);
-    let mut facts = vec![
-        ("pool", format!("{pool}: {mode}, {policy}, largest ttl {ttl}")),
-        ("state", condition(counts)),
-        ("members", members.to_string()),
-    ];
-    if let Some(version) = counts.config_version {
-        facts.push(("inventory", format!("version {version}")));
-    }
-    let mut grants = format!("fence {}", counts.fence);
-    if let Some(rate) = rate {
-        grants += &format!(", {rate:.1} a second");
-    }
-    facts.push(("grants", grants));
-    if let Some(next) = counts.next {
-        facts.push((
-            "next",
-            format!("a deadline or the end of a cooldown in {}", time::short(next)),
-        ));
-    }
-    Report::new(json)
-        .facts(&facts)
-        .line("")
-        .table(&["state", ">endpoints", ">share", "", "what"], rows)
+    })
 }
 
 /// Whether the pool grants, and why not.

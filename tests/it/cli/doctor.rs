@@ -129,7 +129,7 @@ async fn what_differs_from_the_inventory_is_found() {
 async fn a_user_with_other_rights_than_its_role_is_found() {
     let rig = pool().await;
     assert_eq!(found(&rig, "--role worker").await, ["user"]);
-    let rig = rig.as_role(RedisRole::Worker, "lee").await;
+    let rig = rig.login(RedisRole::Worker, "lee").await;
     assert_eq!(found(&rig, "--role worker").await, [""; 0]);
     assert_eq!(found(&rig, "--role administrator").await, ["user"]);
     rig.redis.send::<()>("ACL SETUSER lee -eval_ro -evalsha_ro").await;

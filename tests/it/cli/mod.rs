@@ -2,6 +2,7 @@
 
 mod doctor;
 mod ends;
+mod handbook;
 mod leases;
 mod roles;
 mod secrets;
@@ -51,11 +52,11 @@ impl Rig {
     async fn on(server: Server) -> Self {
         let redis = Redis::on(Arc::new(server)).await;
         let rig = Self { redis, directory: tempfile::tempdir().unwrap(), user: "kim".to_owned() };
-        rig.as_role(RedisRole::Administrator, "kim").await
+        rig.login(RedisRole::Administrator, "kim").await
     }
 
     /// The same as another user of the server.
-    async fn as_role(self, role: RedisRole, user: &str) -> Self {
+    async fn login(self, role: RedisRole, user: &str) -> Self {
         self.redis.send::<()>(&role.set_user(user, &self.redis.namespace)).await;
         self.redis.send::<()>(&format!("ACL SETUSER {user} >{CANARY}-{user}")).await;
         Self { user: user.to_owned(), ..self }

@@ -29,7 +29,7 @@ async fn an_observer_looks_on_and_changes_nothing() {
     rig.file("next.toml", super::inventory(2));
     // Something for the repair to want.
     rig.plant("HSET {orders} e1 disable").await;
-    let rig = rig.as_role(RedisRole::Observer, "lee").await;
+    let rig = rig.login(RedisRole::Observer, "lee").await;
     let before = everything(&rig).await;
     for look in ["list", "status", "audit"] {
         rig.good(look).await;
@@ -52,7 +52,7 @@ async fn an_observer_looks_on_and_changes_nothing() {
 async fn the_doctor_of_an_observer_finds_nothing_on_a_sound_pool() {
     let rig = Rig::new().await;
     rig.set_up(3).await;
-    let rig = rig.as_role(RedisRole::Observer, "lee").await;
+    let rig = rig.login(RedisRole::Observer, "lee").await;
     let doctor = rig.good("doctor --role observer --inventory proxies.toml").await;
     assert!(doctor.out.ends_with("nothing is wrong\n"), "{doctor:?}");
 }

@@ -30,43 +30,39 @@ pub(super) async fn examine(
         }
     };
     let difference = Difference::between(&snapshot, &members(store, &context.pool()?).await?);
-    let mut tell = |what: String| {
+    for what in told(&difference) {
         diagnosis.warning("inventory", what, context.command_with_inventory("sync"));
-    };
-    if !difference.add.is_empty() {
-        let ids: Vec<&EndpointId> = difference.add.iter().map(|member| &member.endpoint).collect();
-        tell(format!(
-            "{} of the inventory not in the pool: {}",
-            count(ids.len(), "endpoint"),
-            some(&ids)
-        ));
-    }
-    if !difference.remove.is_empty() {
-        let ids = &difference.remove;
-        tell(format!(
-            "{} of the pool not in the inventory, so that workers cannot use them: {}",
-            count(ids.len(), "endpoint"),
-            some(ids)
-        ));
-    }
-    if !difference.reweigh.is_empty() {
-        let ids: Vec<&EndpointId> =
-            difference.reweigh.iter().map(|(Member { endpoint, .. }, _)| endpoint).collect();
-        tell(format!(
-            "{} with another weight than in the inventory: {}",
-            count(ids.len(), "endpoint"),
-            some(&ids)
-        ));
     }
     if difference.is_empty()
         && let (Some(here), Some(there)) = (snapshot.version(), status.config_version)
         && here != there
     {
-        tell(format!("the inventory has version {here}, the pool {there}"));
+        diagnosis.warning(
+            "inventory",
+            format!("the inventory has version {here}, the pool {there}"),
+            context.command_with_inventory("sync"),
+        );
     }
     if !snapshot.warnings().is_empty() {
         let number = count(snapshot.warnings().len(), "warning");
         diagnosis.note("inventory", format!("`inventory check` has {number} about the inventory"));
     }
     Ok(())
+}
+
+/// A sentence for each kind of difference that there is.
+fn told(difference: &Difference) -> Vec<String> {
+    let add: Vec<&EndpointId> = difference.add.iter().map(|member| &member.endpoint).collect();
+    let remove: Vec<&EndpointId> = difference.remove.iter().collect();
+    let reweigh: Vec<&EndpointId> =
+        difference.reweigh.iter().map(|(Member { endpoint, .. }, _)| endpoint).collect();
+    [
+        (add, "of the inventory not in the pool"),
+        (remove, "of the pool not in the inventory, so that workers cannot use them"),
+        (reweigh, "with another weight than in the inventory"),
+    ]
+    .into_iter()
+    .filter(|(ids, _)| !ids.is_empty())
+    .map(|(ids, what)| format!("{} {what}: {}", count(ids.len(), "endpoint"), some(&ids)))
+    .collect()
 }

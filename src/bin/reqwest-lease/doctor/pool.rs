@@ -13,34 +13,7 @@ pub(super) const EXPIRED: &str = "expired";
 
 pub(super) fn examine(status: &Status, context: &Context, diagnosis: &mut Diagnosis) {
     diagnosis.fact("members", status.members().to_string());
-    if status.loading {
-        diagnosis.error(
-            "loading",
-            "the pool is being loaded and not open: it grants nothing",
-            context.command_with_inventory("init"),
-        );
-    }
-    if status.paused {
-        diagnosis.warning(
-            "paused",
-            "an administrator has paused the pool: it grants nothing",
-            context.command("resume"),
-        );
-    }
-    if let Some(left) = status.hold {
-        diagnosis.warning(
-            "hold",
-            format!(
-                "the pool grants nothing for {}: its server was restarted or replaced, or it was \
-                 set up after a loss, and grants of before run out first",
-                time::short(left)
-            ),
-            format!(
-                "wait, or when no worker uses a lease of before: {}",
-                context.command("resume --now")
-            ),
-        );
-    }
+    examine_gates(status, context, diagnosis);
     if status.expired > 0 {
         diagnosis.warning(
             EXPIRED,
@@ -68,6 +41,38 @@ pub(super) fn examine(status: &Status, context: &Context, diagnosis: &mut Diagno
     if status.disabled > 0 {
         diagnosis
             .note("disabled", format!("{} disabled by orders", count(status.disabled, "endpoint")));
+    }
+}
+
+/// What stands before all grants.
+fn examine_gates(status: &Status, context: &Context, diagnosis: &mut Diagnosis) {
+    if status.loading {
+        diagnosis.error(
+            "loading",
+            "the pool is being loaded and not open: it grants nothing",
+            context.command_with_inventory("init"),
+        );
+    }
+    if status.paused {
+        diagnosis.warning(
+            "paused",
+            "an administrator has paused the pool: it grants nothing",
+            context.command("resume"),
+        );
+    }
+    if let Some(left) = status.hold {
+        diagnosis.warning(
+            "hold",
+            format!(
+                "the pool grants nothing for {}: its server was restarted or replaced, or it was \
+                 set up after a loss, and grants of before run out first",
+                time::short(left)
+            ),
+            format!(
+                "wait, or when no worker uses a lease of before: {}",
+                context.command("resume --now")
+            ),
+        );
     }
 }
 

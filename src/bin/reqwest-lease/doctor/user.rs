@@ -6,7 +6,7 @@ use crate::acl::Role;
 use crate::context::Context;
 use crate::diagnosis::Diagnosis;
 
-/// Compares what the user may do with what it should.
+/// Tells what the user may do, and compares it with what it should.
 pub(super) fn examine(
     rights: &Rights,
     role: Option<Role>,
@@ -21,41 +21,38 @@ pub(super) fn examine(
             None => "may not even read the pool".to_owned(),
         },
     );
-    let Some(role) = role else {
-        if rights.outside || rights.server {
-            diagnosis.note(
-                "user",
-                "the user may do all on this server: so may every worker that logs in as it, and \
-                 undo orders; `reqwest-lease acl` prints users that may not",
-            );
-        }
-        return;
-    };
+    match role {
+        Some(role) => compare(rights, role, context, diagnosis),
+        None if rights.outside || rights.server => diagnosis.note(
+            "user",
+            "the user may do all on this server: so may every worker that logs in as it, and undo \
+             orders; `reqwest-lease acl` prints users that may not",
+        ),
+        None => {}
+    }
+}
+
+/// Compares what the user may do with what one of this role should.
+fn compare(rights: &Rights, role: Role, context: &Context, diagnosis: &mut Diagnosis) {
     let mend = format!(
         "run the command of `reqwest-lease acl {} --namespace {}` for this user",
         role.word(),
         context.namespace()
     );
-    let (mut lacks, mut beyond) = (Vec::new(), Vec::new());
-    for (has, wanted, what) in table(rights, role) {
-        match (has, wanted) {
-            (false, true) => lacks.push(what),
-            (true, false) => beyond.push(what),
-            _ => {}
-        }
-    }
+    let rights = table(rights, role);
+    let those = |is: fn(&(bool, bool, &str)) -> bool| -> Vec<&str> {
+        rights.iter().filter(|right| is(right)).map(|(_, _, what)| *what).collect()
+    };
+    let lacks = those(|(has, wanted, _)| !has && *wanted);
     if !lacks.is_empty() {
         let what =
             format!("as {} the user lacks the right to {}", role.word(), lacks.join(", to "));
         diagnosis.error("user", what, mend.clone());
     }
+    let beyond = those(|(has, wanted, _)| *has && !wanted);
     if !beyond.is_empty() {
-        let what = format!(
-            "the user is more than a{} {}: it may {}",
-            n(role),
-            role.word(),
-            beyond.join(", ")
-        );
+        let (n, word, may) = (n(role), role.word(), beyond.join(", "));
+        let what = format!("the user is more than a{n} {word}: it may {may}");
         diagnosis.warning("user", what, mend);
     }
 }
