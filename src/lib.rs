@@ -15,6 +15,7 @@
 //! | to know what served a response | [`LeaseInfo`] |
 //! | a verdict of your own on outcomes | [`Judge`] |
 //! | one pool for many processes | `RedisStore` (feature `redis`), [`Pool::set_up`] |
+//! | to look after pools from a shell | the program `reqwest-lease` (feature `cli`) |
 //! | a store of your own | [`LeaseStore`] |
 //!
 //! It is for permitted public pages. Budgets are per site and shared by all endpoints: a change

@@ -81,6 +81,11 @@ impl Doctor {
         let remains = store.remains(&pool).await;
         match store.status(&pool).await {
             Ok(status) => {
+                let status = match status.expired {
+                    0 => status,
+                    _ if self.repair => status,
+                    _ => pool::await_workers(store, status, context).await?,
+                };
                 pool::examine(&status, context, &mut diagnosis);
                 if let Ok(remains) = &remains {
                     pool::examine_types(remains, context, &mut diagnosis);

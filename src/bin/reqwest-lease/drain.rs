@@ -71,6 +71,7 @@ async fn wait(
     let begun = Instant::now();
     let bar = ProgressBar::new(wanted.len() as u64).with_style(style("drained"));
     loop {
+        let asked = Instant::now();
         // A lease that has run out is over when somebody takes it back.
         store.reap(ReapRequest::new(pool.clone())).await?;
         let left = still_leased(store, pool, wanted).await?;
@@ -80,7 +81,8 @@ async fn wait(
             bar.finish_and_clear();
             return Ok(left);
         }
-        tokio::time::sleep(rest.min(ASK_EVERY)).await;
+        // A large pool is not asked all the time.
+        tokio::time::sleep(rest.min(ASK_EVERY.max(asked.elapsed() * 10))).await;
     }
 }
 

@@ -106,10 +106,14 @@ pub(crate) fn of_arguments(error: &clap::Error) -> ExitCode {
     }
     let mut text = error.render().to_string();
     let mut given: Vec<String> = std::env::args().skip(1).collect();
+    // What is shorter is no secret, and would be found in other words.
+    given.retain(|argument| argument.len() > 3 && argument.contains([':', '@']));
     given.sort_by_key(|argument| std::cmp::Reverse(argument.len()));
-    for argument in given.iter().filter(|argument| argument.contains([':', '@'])) {
-        let value = argument.split_once('=').map_or(argument.as_str(), |(_, value)| value);
-        text = text.replace(argument.as_str(), "<not shown>").replace(value, "<not shown>");
+    for argument in &given {
+        text = text.replace(argument.as_str(), "<not shown>");
+        if let Some((_, value)) = argument.split_once('=').filter(|(_, value)| value.len() > 3) {
+            text = text.replace(value, "<not shown>");
+        }
     }
     eprint!("{text}");
     Code::USAGE.into()

@@ -116,6 +116,39 @@ async fn a_bench_leaves_nothing_behind() {
 }
 
 #[tokio::test]
+async fn a_bench_that_is_interrupted_leaves_nothing_behind_either() {
+    let rig = Rig::new().await;
+    let child = rig.program().args(["bench", "--for", "1m"]).spawn().unwrap();
+    let patience = std::time::Instant::now() + super::RUNS_WITHIN;
+    // It leases as soon as its pool is open.
+    while !rig.redis.send::<Vec<String>>("KEYS *").await.iter().any(|key| key.ends_with(":owners"))
+    {
+        assert!(std::time::Instant::now() < patience, "no lease");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let id = child.id().unwrap().to_string();
+    rig.run_other("kill", &["-s", "INT", &id]).await;
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(rig.redis.send::<Vec<String>>("KEYS *").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn leases_that_workers_take_back_in_time_are_no_finding() {
+    let rig = Rig::new().await;
+    rig.set_up(2).await;
+    lease(&rig).await;
+    rig.redis.advance(TTL).await;
+    let doctor = rig.words("doctor");
+    tokio::pin!(doctor);
+    let early = tokio::time::timeout(Duration::from_secs(1), &mut doctor).await;
+    assert!(early.is_err(), "it gives workers some time");
+    rig.store().reap(reqwest_lease::ReapRequest::new(rig.redis.pool())).await.unwrap();
+    let doctor = doctor.await;
+    assert_eq!(doctor.code, 0, "{doctor:?}");
+}
+
+#[tokio::test]
 async fn a_fetch_goes_through_a_leased_endpoint_and_says_how() {
     let rig = Rig::new().await;
     let origin = Origin::http(|_| text(StatusCode::OK, "hello")).await;

@@ -108,6 +108,12 @@ impl Rig {
         serde_json::from_str(&ended.out).unwrap_or_else(|_| panic!("{line}: {ended:?}"))
     }
 
+    /// Runs another program.
+    async fn run_other(&self, program: &str, arguments: &[&str]) {
+        let status = Command::new(program).args(arguments).status().await.unwrap();
+        assert!(status.success(), "{program}");
+    }
+
     /// Feeds standard input.
     async fn fed(program: &mut Command, input: &str) -> Ended {
         let mut child = program.stdin(Stdio::piped()).spawn().unwrap();

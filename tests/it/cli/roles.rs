@@ -5,7 +5,7 @@ use reqwest_lease::RedisRole;
 use super::Rig;
 
 /// All that changes a pool, or tries to.
-const ORDERS: [&str; 14] = [
+const ORDERS: [&str; 15] = [
     "init --inventory proxies.toml --pool another",
     "sync --inventory next.toml --yes",
     "add e9",
@@ -20,6 +20,7 @@ const ORDERS: [&str; 14] = [
     "reap",
     "doctor --repair",
     "bench --for 1s --endpoints 10",
+    "fetch --inventory plain.toml http://127.0.0.1:9/ --max-wait 2s",
 ];
 
 #[tokio::test]
@@ -27,6 +28,7 @@ async fn an_observer_looks_on_and_changes_nothing() {
     let rig = Rig::new().await;
     rig.set_up(3).await;
     rig.file("next.toml", super::inventory(2));
+    rig.file("plain.toml", "[[endpoint]]\nid = 'e0'\nurl = 'http://127.0.0.1:9'\n");
     // Something for the repair to want.
     rig.plant("HSET {orders} e1 disable").await;
     let rig = rig.login(RedisRole::Observer, "lee").await;

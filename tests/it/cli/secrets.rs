@@ -57,3 +57,14 @@ async fn no_secret_is_shown_stored_or_put_into_arguments() {
     });
     assert!(!arguments.await.contains(CANARY));
 }
+
+#[tokio::test]
+async fn the_look_for_secrets_can_fail() {
+    let rig = Rig::new().await;
+    // A user's name is none, and stands in the inventory.
+    rig.file("list", format!("gw.test:1:{CANARY}:word\n"));
+    let mut program = rig.program();
+    let output = program.args(["inventory", "import", "list", "--env-file", "env"]).output().await;
+    let printed = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(printed.contains(CANARY), "{printed}");
+}

@@ -1,6 +1,8 @@
 //! The pool as a whole.
 
-use reqwest_lease::{Error, Kind, Mode, Remains, Status};
+use std::time::{Duration, Instant};
+
+use reqwest_lease::{Error, Kind, LeaseStore as _, Mode, RedisStore, Remains, Status};
 
 use crate::context::Context;
 use crate::diagnosis::Diagnosis;
@@ -11,6 +13,24 @@ use crate::time;
 /// Leases that have run out and that nobody has taken back.
 pub(super) const EXPIRED: &str = "expired";
 
+/// Gives workers the time that they take to take back what has run out.
+pub(super) async fn await_workers(
+    store: &RedisStore,
+    mut status: Status,
+    context: &Context,
+) -> Result<Status, Failure> {
+    let begun = Instant::now();
+    eprintln!("looking whether workers take back {}", count(status.expired, "lease"));
+    while status.expired > 0 && begun.elapsed() < WORKERS_REAP_WITHIN {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        status = store.status(&context.pool()?).await?;
+    }
+    Ok(status)
+}
+
+/// Each worker reaps every five to six seconds.
+const WORKERS_REAP_WITHIN: Duration = Duration::from_secs(7);
+
 pub(super) fn examine(status: &Status, context: &Context, diagnosis: &mut Diagnosis) {
     diagnosis.fact("members", status.members().to_string());
     examine_gates(status, context, diagnosis);
@@ -18,7 +38,7 @@ pub(super) fn examine(status: &Status, context: &Context, diagnosis: &mut Diagno
         diagnosis.warning(
             EXPIRED,
             format!(
-                "{} run out and not taken back: workers do that within seconds, so perhaps none runs",
+                "{} run out and not taken back: workers do that within 6 seconds, so perhaps none runs",
                 count(status.expired, "lease")
             ),
             context.command("reap"),
