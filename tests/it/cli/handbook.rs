@@ -7,6 +7,8 @@ use crate::support::redis::Server;
 
 const HANDBOOK: &str = "docs/operations.md";
 
+const README: &str = "README.md";
+
 const LIST: &str = "gw1.example.net:8080:worker:secret-1\n\
     gw2.example.net:8080:worker:secret-2\n\
     gw3.example.net:8080:worker:secret-1\n\
@@ -18,18 +20,26 @@ const NEXT: &str = "version = 2\n\
     [[endpoint]]\nid = \"vn-003\"\nurl = \"http://gw3.example.net:8080\"\nprovider = \"example\"\n\
     [[endpoint]]\nid = \"vn-005\"\nurl = \"http://gw5.example.net:8080\"\nprovider = \"example\"\n";
 
-#[test]
-fn its_commands_do_what_it_says() {
+/// What the list becomes.
+const PROXIES: &str = "version = 1\n\
+    [[endpoint]]\nid = \"vn-001\"\nurl = \"http://gw1.example.net:8080\"\n\
+    [[endpoint]]\nid = \"vn-002\"\nurl = \"http://gw2.example.net:8080\"\n\
+    [[endpoint]]\nid = \"vn-003\"\nurl = \"http://gw3.example.net:8080\"\n\
+    [[endpoint]]\nid = \"vn-004\"\nurl = \"http://gw4.example.net:8080\"\n";
+
+/// Runs the commands of a page, in a directory with these files.
+fn run(page: &str, files: &[(&str, &str)]) {
     let server = Server::start(&["--appendonly", "yes"]);
     let directory = tempfile::tempdir().unwrap();
-    let copy = directory.path().join("operations.md");
-    std::fs::copy(HANDBOOK, &copy).unwrap();
+    let copy = directory.path().join("page.md");
+    std::fs::copy(page, &copy).unwrap();
     // Commands run in a copy of the first directory; the second one makes it last for all of them.
-    let files = directory.path().join("operations.in");
-    std::fs::create_dir(&files).unwrap();
-    std::fs::create_dir(directory.path().join("operations.out")).unwrap();
-    std::fs::write(files.join("list.txt"), LIST).unwrap();
-    std::fs::write(files.join("next.toml"), NEXT).unwrap();
+    let inside = directory.path().join("page.in");
+    std::fs::create_dir(&inside).unwrap();
+    std::fs::create_dir(directory.path().join("page.out")).unwrap();
+    for (name, text) in files {
+        std::fs::write(inside.join(name), text).unwrap();
+    }
     let tests = trycmd::TestCases::new();
     tests
         .register_bin("reqwest-lease", Path::new(PROGRAM))
@@ -43,8 +53,18 @@ fn its_commands_do_what_it_says() {
         .case(&copy);
     tests.run();
     if std::env::var_os("TRYCMD").is_some() {
-        std::fs::copy(&copy, HANDBOOK).unwrap();
+        std::fs::copy(&copy, page).unwrap();
     }
+}
+
+#[test]
+fn its_commands_do_what_it_says() {
+    run(HANDBOOK, &[("list.txt", LIST), ("next.toml", NEXT)]);
+}
+
+#[test]
+fn the_readmes_commands_do_what_it_says() {
+    run(README, &[("proxies.toml", PROXIES)]);
 }
 
 #[test]
