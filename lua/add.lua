@@ -1,15 +1,14 @@
 -- Adds members, and updates weight and count of those that are there. A newcomer without a count
 -- starts at its own of before, and not below the lowest share.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV: by? config_version? (id weight assignments?)*
 -- Replies:
 --   changed number
 --   uninitialised
 --   too_new schema
 local meta, ready, members, uses, weights, former =
-  KEYS[1], KEYS[2], KEYS[9], KEYS[10], KEYS[11], KEYS[13]
+  KEYS[1], KEYS[2], KEYS[9], KEYS[10], KEYS[11], KEYS[5]
 local ids, weight, named = {}, {}, {}
 for nth = 1, integer(tostring((#ARGV - 2) / 3), 0, 1000, 'members') do
   ids[nth], weight[nth] = name(ARGV[3 * nth]), integer(ARGV[3 * nth + 1], 1, 1000, 'weight')
@@ -28,6 +27,7 @@ end
 local by_share = mode == 'shared' or policy == 'least_assigned'
 local move = moves(by_share)
 move.check_types()
+allowed(move.orders, {HDEL = 1})
 local shares, heavy = call('ZMSCORE', uses, unpack(ids)), call('HMGET', weights, unpack(ids))
 local own, standing = call('HMGET', former, unpack(ids)), call('HMGET', move.orders, unpack(ids))
 local lowest, lowest_share = unpack(call('ZRANGE', uses, 0, 0, 'WITHSCORES'))

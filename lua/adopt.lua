@@ -2,14 +2,13 @@
 -- becomes a member that is disabled, or that will be when its lease ends; what belongs to nobody is
 -- erased.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV: by? config_version? part cursor
 -- Replies:
 --   mended cursor? number
 --   uninitialised
 --   too_new schema
-local meta, leases, owners, requests = KEYS[1], KEYS[4], KEYS[5], KEYS[6]
+local meta, leases, requests, strikes = KEYS[1], KEYS[4], KEYS[6], KEYS[12]
 local cancelled, parked, members, uses = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local shut = closed(call('HGET', meta, 'schema'))
 if shut then
@@ -18,11 +17,8 @@ end
 local move = moves()
 move.check_types()
 local fix = repair(move)
+local claims = claims_of(fix)
 local lowest = call('ZRANGE', uses, 0, 0, 'WITHSCORES')[2] or '0.5'
-
-local function sound(id)
-  return #id <= 64 and string.find(id, '^[A-Za-z0-9_-]+$')
-end
 
 -- Takes in what is in this place, unless it is a member.
 local function place(key)
@@ -45,31 +41,18 @@ local function place(key)
   end
 end
 
-local function owner(id)
-  if not call('ZSCORE', leases, id) then
-    fix.step(sound(id) and id or '-', 'HDEL', owners, id)
-  end
-end
-
-local function request(token, record)
-  local id = string.match(record, '^%d+:%d+:%d+:([A-Za-z0-9_-]+)$')
-  local given_up = string.find(record, '^cancelled:%d+$') and call('ZSCORE', cancelled, token)
-  if not given_up and not (id and call('HGET', owners, id) == token) then
-    fix.step(id or '-', 'HDEL', requests, token)
-  end
-end
-
-local function tombstone(token)
-  if not string.find(call('HGET', requests, token) or '', '^cancelled:%d+$') then
-    fix.step('-', 'ZREM', cancelled, token)
+local function strike(id, record)
+  if not string.find(record, '^%d+:%d+$') then
+    fix.step(sound(id) and id or '-', 'HDEL', strikes, id)
   end
 end
 
 local parts = {
   ready = {KEYS[2], 'ZSCAN', place(KEYS[2])}, cooling = {KEYS[3], 'ZSCAN', place(KEYS[3])},
   leases = {leases, 'ZSCAN', place(leases)}, parked = {parked, 'HSCAN', place(parked)},
-  uses = {uses, 'ZSCAN', place(uses)}, owners = {owners, 'HSCAN', owner},
-  requests = {requests, 'HSCAN', request}, cancelled = {cancelled, 'ZSCAN', tombstone},
+  claims = {requests, 'HSCAN', claims.take}, uses = {uses, 'ZSCAN', place(uses)},
+  strikes = {strikes, 'HSCAN', strike}, requests = {requests, 'HSCAN', claims.request},
+  cancelled = {cancelled, 'ZSCAN', claims.tombstone},
 }
 local part = parts[ARGV[3]] or refuse('part')
 local page = call(part[2], part[1], ARGV[4], 'COUNT', 250)

@@ -1,9 +1,9 @@
 -- Assigns an endpoint to each token, in a shared pool: the least assigned one, counted and not
 -- reserved. At most 256 of the ready are looked at while they are excluded or shunned.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former shun?
--- ARGV: ttl_us random prefer tokens token+ exclude*
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
+--   shun?
+-- ARGV: ttl_us cooldown_us random prefer tokens token+ exclude*
 -- Replies:
 --   granted (nth id fence strikes left_us)+
 --   empty next_us? restricted
@@ -15,24 +15,23 @@
 --   uninitialised
 --   too_new schema
 local meta, ready, uses, weights, strikes = KEYS[1], KEYS[2], KEYS[10], KEYS[11], KEYS[12]
-local shun, prefer = KEYS[14], ARGV[3]
-local ttl = integer(ARGV[1], 1, LONGEST, 'ttl')
-local random = integer(ARGV[2], 0, 4294967295, 'random')
-local tokens = tokens_at(5)
-local excluded, exclusions = ids_at(5 + #tokens)
+local requests, shun = KEYS[6], KEYS[13]
+local rare = rare()
 
-local schema, fence, mode, largest_ttl, loading =
-  unpack(call('HMGET', meta, 'schema', 'fence', 'mode', 'largest_ttl', 'loading'))
+local schema, fence, mode, largest_ttl, due, loading =
+  unpack(call('HMGET', meta, 'schema', 'fence', 'mode', 'largest_ttl', 'due', 'loading'))
 local shut = closed(schema) or mode ~= 'shared' and {'exclusive'}
   or ttl > tonumber(largest_ttl) and {'ttl_too_large', largest_ttl} or loading and {'loading'}
 if shut then
   return shut
 end
 local paused = call('HGET', string.sub(meta, 1, -5) .. 'orders', '*')
-catch_up(true)
+if tonumber(due or 0) <= now then
+  rare.catch_up(true)
+end
 
-local grants, wants, barred = recalled(tokens, true)
-local choose, picked = choice(excluded, exclusions, shun), {}
+recalled(requests, true)
+local choose, picked = rare.choice(excluded, exclusions, shun), {}
 if #wants > 0 and not paused then
   -- A preferred one takes all; otherwise no more than one endpoint a token is needed.
   picked = choose.first(#wants, prefer, random)
@@ -41,23 +40,25 @@ if #wants > 0 and not paused then
   end
 end
 if #picked == 0 then
-  return refused(barred, #tokens, paused, 0, choose.none)
+  return rare.refused(barred, asked, paused, 0, choose.none)
 end
 
 local shares, weight = call('ZMSCORE', uses, unpack(picked)), call('HMGET', weights, unpack(picked))
 for nth, share in ipairs(shares) do
   shares[nth] = tonumber(share or 0.5)
 end
+local place = places(picked)
 for turn, nth in ipairs(wants) do
-  local least = least_of(picked, shares)
+  local least = least_of(shares, place)
   local heavy = weight[least] or 1
   shares[least] = (floor(shares[least] * heavy) + 1.5) / heavy
   grants[nth] = {picked[least], text(fence + turn), '0'}
 end
-local reply, scores = told(grants, #tokens, strikes), {}
+local reply, scores = told(strikes), {}
 for nth, share in ipairs(shares) do
-  scores[2 * nth - 1], scores[2 * nth] = string.format('%.17g', share), picked[nth]
+  scores[2 * nth - 1], scores[2 * nth] = format('%.17g', share), picked[nth]
 end
+allowed(meta, {HSET = 2})
 call('ZADD', uses, unpack(scores))
 call('ZADD', ready, unpack(scores))
 call('HSET', meta, 'fence', text(fence + #wants))

@@ -1,15 +1,14 @@
 -- Gives up a token: ends its lease without a cooldown, and bars it from another. A lease that has
 -- run out is taken back.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV: token tombstone_us
 -- Replies:
 --   released
 --   tombstoned
 --   uninitialised
 --   too_new schema
-local meta, leases, owners, requests, cancelled = KEYS[1], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local meta, leases, requests, cancelled = KEYS[1], KEYS[4], KEYS[6], KEYS[7]
 local one = token(ARGV[1])
 local till = now + integer(ARGV[2], 0, LONGEST, 'tombstone')
 
@@ -39,6 +38,6 @@ if worth ~= 'lease' then
 end
 local id = grant[1]
 call('ZREM', leases, id)
-call('HDEL', owners, id)
+call('HDEL', requests, '@' .. id)
 move.settle({id}, {call('HGET', move.orders, id)}, {}, {now})
 return {'released'}

@@ -1,30 +1,24 @@
 -- Looks for contradictions in a page of members, and in the sizes of the keys: a pool whose pages
 -- are all in order, and whose sizes agree, is in order.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses
+-- KEYS: meta ready cooling leases requests cancelled parked members uses strikes
 -- ARGV: orders after? limit
 -- Replies:
 --   checked last? (finding id?)*
 --   uninitialised
 --   too_new schema
-local meta, ready, cooling, leases, owners = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local requests, cancelled, parked = KEYS[6], KEYS[7], KEYS[8]
-local members, uses = KEYS[9], KEYS[10]
+local meta, ready, cooling, leases, requests = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local cancelled, parked, members, uses, strikes = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local orders, after, limit = ARGV[1], ARGV[2], integer(ARGV[3], 1, 1000, 'limit')
 
-local schema, largest_ttl, loading =
-  unpack(call('HMGET', meta, 'schema', 'largest_ttl', 'loading'))
-local shut = closed(schema)
-if shut then
-  return shut
-end
-local findings = {}
-local function finding(what, id)
-  findings[#findings + 1], findings[#findings + 2] = what, id or ''
+local schema, largest_ttl, due, loading, note =
+  unpack(call('HMGET', meta, 'schema', 'largest_ttl', 'due', 'loading', 'note'))
+if closed(schema) then
+  return closed(schema)
 end
 
 local function check_lease(id, deadline)
-  local holder = call('HGET', owners, id) or ''
+  local holder = call('HGET', requests, '@' .. id) or ''
   local record = call('HGET', requests, holder) or ''
   if holder == '' then
     finding('lease_without_owner', id)
@@ -37,21 +31,13 @@ local function check_lease(id, deadline)
   end
 end
 
-local function check_order(id, place, order)
-  local barred = order == 'disable' or order == 'drain' or order == 'remove'
-  if place == 'disabled' and order ~= 'disable' and order ~= 'drain' then
-    finding('disabled_by_nobody', id)
-  elseif barred and (place == 'free' or order == 'remove' and place ~= 'leased') then
-    finding('order_ignored', id)
-  end
-end
-
 local from = after == '' and '-' or '(' .. name(after)
 local ids = call('ZRANGE', members, from, '+', 'BYLEX', 'LIMIT', 0, limit)
 if #ids > 0 then
   local deadlines, shares = call('ZMSCORE', leases, unpack(ids)), call('ZMSCORE', uses, unpack(ids))
   local readied, cools = call('ZMSCORE', ready, unpack(ids)), call('ZMSCORE', cooling, unpack(ids))
   local reasons, standing = call('HMGET', parked, unpack(ids)), call('HMGET', orders, unpack(ids))
+  local struck = call('HMGET', strikes, unpack(ids))
   for nth, id in ipairs(ids) do
     local deadline, reason = deadlines[nth], reasons[nth]
     local places = (deadline and 1 or 0) + (reason and 1 or 0) + (readied[nth] and 1 or 0)
@@ -61,8 +47,9 @@ if #ids > 0 then
     elseif not shares[nth] then
       finding('without_count', id)
     end
-    if deadline then
-      check_lease(id, deadline)
+    local _ = deadline and check_lease(id, deadline)
+    if struck[nth] and not string.find(struck[nth], '^%d+:%d+$') then
+      finding('strikes_malformed', id)
     end
     check_order(id, deadline and 'leased' or reason or 'free', standing[nth])
   end
@@ -71,8 +58,20 @@ local leased, all = call('ZCARD', leases), call('ZCARD', members)
 if call('ZCARD', ready) + call('ZCARD', cooling) + leased + call('HLEN', parked) ~= all
   or call('ZCARD', uses) ~= all then
   finding('members_miscounted')
-elseif call('HLEN', owners) ~= leased
-  or call('HLEN', requests) ~= leased + call('ZCARD', cancelled) then
+end
+local noted = call('HGET', requests, 'note')
+if call('HLEN', requests) ~= 2 * leased + call('ZCARD', cancelled) + (noted and 1 or 0) then
   finding('leases_miscounted')
+end
+if #(note or '') <= 64 or #(noted or '') <= 64 then
+  finding('note_missing')
+end
+local soonest, expected = nil, tonumber(due or 0)
+for _, key in ipairs({leases, cooling}) do
+  local first = tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
+  soonest = first and math.min(first, soonest or first) or soonest
+end
+if not expected or soonest and soonest < expected then
+  finding('due_too_late')
 end
 return {'checked', ids[limit] or '', unpack(findings)}

@@ -1,8 +1,7 @@
 -- Erases a pool, or what is left of one that has lost its meta; the trail of orders stays. What
 -- rests for a site goes when its time has come.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV: by? config_version?
 -- Replies:
 --   changed 1
@@ -25,6 +24,7 @@ local paused = kind ~= 'hash' and kind ~= 'none' or call('HEXISTS', orders, '*')
 if schema and not loading and not paused then
   return {'in_use'}
 end
+allowed(orders, {UNLINK = 0})
 record('destroy')
 call('UNLINK', orders, unpack(KEYS))
 return {'changed', '1'}

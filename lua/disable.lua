@@ -1,8 +1,7 @@
 -- Keeps endpoints from being granted until they are enabled; leased ones finish their lease. The
 -- order says how it is recorded.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV: by? config_version? order id*
 -- Replies:
 --   changed number

@@ -1,7 +1,6 @@
 -- Ends an order to disable, drain or quarantine, and a quarantine.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV: by? config_version? id*
 -- Replies:
 --   changed number

@@ -2,14 +2,13 @@
 -- have run out, and fences go on above those of before: from the time in microseconds, for no pool
 -- grants a million a second. The trail of orders stays from before.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV: by? config_version? mode policy largest_ttl_us largest_lifetime_us failover_hold start loss
 -- Replies:
 --   changed 1
 --   exists: the pool has been set up before
 --   leftovers name+: it has not, or has lost what says so, and has other keys
-local meta, orders = KEYS[1], string.sub(KEYS[1], 1, -5) .. 'orders'
+local meta, requests, orders = KEYS[1], KEYS[6], string.sub(KEYS[1], 1, -5) .. 'orders'
 local mode, policy, failover_hold, start, loss = ARGV[3], ARGV[4], ARGV[7], ARGV[8], ARGV[9]
 local largest_ttl = integer(ARGV[5], 1, LONGEST, 'largest_ttl')
 local largest_lifetime = integer(ARGV[6], largest_ttl, LONGEST, 'largest_lifetime')
@@ -52,7 +51,8 @@ if loss == 'after_loss' then
   hold_until = mode == 'exclusive' and text(now + largest_ttl) or '0'
 end
 record(order)
-call('HSET', meta, 'schema', SCHEMA, 'fence', fence, 'first_fence', fence, 'mode', mode,
+call('HSET', requests, 'note', NOTE)
+call('HSET', meta, 'note', NOTE, 'due', 0, 'schema', SCHEMA, 'fence', fence, 'first_fence', fence, 'mode', mode,
   'policy', policy, 'largest_ttl', text(largest_ttl), 'weighted', 0,
   'failover_hold', failover_hold, 'hold_until', hold_until,
   'identity', string.match(call('INFO', 'replication'), 'master_replid:(%x+)') or '',

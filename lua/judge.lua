@@ -1,8 +1,8 @@
 -- Applies the verdicts on grants of a shared pool, up to 16. One never undoes a stronger one. The
 -- shun keys are those of the verdicts with a shun, in order.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former shun*
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
+--   shun*
 -- ARGV: (id fence cooldown_us strike quarantine? shun_us)+
 -- Replies:
 --   ended (released|not_owner)+
@@ -10,7 +10,7 @@
 --   too_new schema
 local meta, ready, cooling, parked = KEYS[1], KEYS[2], KEYS[3], KEYS[8]
 local uses, strikes = KEYS[10], KEYS[12]
-local asked, verdicts, key = integer(tostring(#ARGV / 6), 1, 16, 'verdicts'), {}, 13
+local asked, verdicts, key = integer(tostring(#ARGV / 6), 1, 16, 'verdicts'), {}, 12
 for nth = 1, asked do
   name(ARGV[6 * nth - 5])
   integer(ARGV[6 * nth - 4], 0, 2 * LONGEST, 'fence')
@@ -24,7 +24,8 @@ local shut = closed(schema)
 if shut then
   return shut
 end
-moves(true).check_types()
+local move = moves(true)
+move.check_types()
 
 -- Keeps an endpoint from everybody, as far as nothing stronger does.
 local function keep_back(id, cooldown, code)
@@ -40,6 +41,7 @@ local function keep_back(id, cooldown, code)
     call('ZADD', cooling, 'GT', till, id)
   elseif cooldown > 0 and call('ZREM', ready, id) == 1 then
     call('ZADD', cooling, till, id)
+    move.expect(now + cooldown)
   end
 end
 

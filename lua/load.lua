@@ -57,6 +57,7 @@ for nth, id in ipairs(ids) do
   end
 end
 
+allowed(meta, {ZADD = 2, HSET = 2, HDEL = 1})
 if number then
   record('load', 4, 3, number)
 end

@@ -2,14 +2,13 @@
 -- that nobody can give back any more, and a member without a place, rest as long as a holder could
 -- still be using them.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV: by? config_version? after? limit
 -- Replies:
 --   mended last? number
 --   uninitialised
 --   too_new schema
-local meta, ready, cooling, leases, owners = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local meta, ready, cooling, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local requests, parked, members, uses = KEYS[6], KEYS[8], KEYS[9], KEYS[10]
 local after, limit = ARGV[3], integer(ARGV[4], 1, 250, 'limit')
 local from = after == '' and '-' or '(' .. name(after)
@@ -27,11 +26,11 @@ local lowest = call('ZRANGE', uses, 0, 0, 'WITHSCORES')[2] or '0.5'
 
 -- One that is leased is nowhere else.
 local function mend_lease(id, deadline, order)
-  local token = call('HGET', owners, id) or ''
+  local token = call('HGET', requests, '@' .. id) or ''
   local record = call('HGET', requests, token) or ''
   if string.match(record, '^%d+:%d+:%d+:(.+)$') ~= id then
     fix.step(id, 'ZREM', leases, id)
-    fix.step(id, 'HDEL', owners, id)
+    fix.step(id, 'HDEL', requests, '@' .. id)
     fix.settle(id, order, math.min(deadline, furthest))
   elseif deadline > furthest then
     fix.step(id, 'ZADD', leases, text(furthest), id)

@@ -12,6 +12,7 @@ if shut then
   return shut
 end
 local paused = call('HEXISTS', orders, '*') == 1
+allowed(orders, {HSET = 2})
 record('pause')
 call('HSET', orders, '*', 'pause')
 return {'changed', paused and '0' or '1'}

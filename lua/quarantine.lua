@@ -1,7 +1,6 @@
 -- Puts endpoints into quarantine, leased ones when their lease ends.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV: by? config_version? code id*
 -- Replies:
 --   changed number

@@ -1,8 +1,7 @@
 -- Takes back leases past their deadline, readies endpoints past their cooldown and forgets
 -- tombstones that have lapsed, at most 64 of each.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV:
 -- Replies:
 --   reaped reclaimed promoted more

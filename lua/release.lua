@@ -1,25 +1,27 @@
 -- Ends valid leases with their verdicts, up to 16. The shun keys are those of the releases with
 -- a shun, in order.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former shun*
--- ARGV: (token cooldown_us strike quarantine? shun_us)+
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
+--   shun*
+-- ARGV: (token cooldown_us strike quarantine? shun_us)+ hint?
 -- Replies:
 --   ended (released|not_owner)+
 --   uninitialised
 --   too_new schema
-local meta, ready, cooling, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local owners, requests, uses, strikes = KEYS[5], KEYS[6], KEYS[10], KEYS[12]
-local asked = integer(tostring(#ARGV / 5), 1, 16, 'releases')
+local meta, leases, requests, uses, strikes = KEYS[1], KEYS[4], KEYS[6], KEYS[10], KEYS[12]
+local asked = (#ARGV - 1) / 5
+if asked ~= floor(asked) or asked < 1 or asked > 16 then
+  refuse('releases')
+end
 local tokens, cooldowns, reasons, codes, rests, sites, seen = {}, {}, {}, {}, {}, {}, {}
-sites[0] = 13
+sites[0] = 12
 for nth = 1, asked do
   tokens[nth] = token(ARGV[5 * nth - 4])
   cooldowns[nth], reasons[nth], codes[nth], rests[nth], sites[nth] =
     verdict_at(5 * nth - 3, sites[nth - 1])
 end
 
-local schema, policy, last = unpack(call('HMGET', meta, 'schema', 'policy', 'fence'))
+local schema, policy, last, due = unpack(call('HMGET', meta, 'schema', 'policy', 'fence', 'due'))
 local shut = closed(schema)
 if shut then
   return shut
@@ -43,34 +45,34 @@ for nth, one in ipairs(tokens) do
     plain = plain and not standing[nth] and not codes[nth] and rests[nth] == 0
   end
 end
-if #ended == 0 then
+if not ended[1] then
   return reply
 end
 local owner, gone, order, code, ready_at = {}, {}, {}, {}, {}
 for nth, at in ipairs(ended) do
-  owner[nth], gone[nth], order[nth], code[nth] = ids[at], tokens[at], standing[at], codes[at]
+  owner[nth], order[nth], code[nth] = ids[at], standing[at], codes[at]
+  gone[2 * nth - 1], gone[2 * nth] = tokens[at], '@' .. ids[at]
   ready_at[nth] = now + cooldowns[at]
 end
 local records = struck and call('HMGET', strikes, unpack(owner)) or {}
-local ranks = policy == 'least_assigned' and call('ZMSCORE', uses, unpack(owner)) or {}
-local move = not plain and moves(policy == 'least_assigned')
-local _ = move and move.check_types() or call('ZCARD', ready) + call('ZCARD', cooling)
-
--- The one key that may not have been looked at comes first.
-call('HDEL', owners, unpack(owner))
+local by_share = policy == 'least_assigned'
+local ranks = plain and by_share and call('ZMSCORE', uses, unpack(owner)) or {}
+local move = not plain and rare().moves(by_share)
+if move then
+  move.check_types()
+else
+  free(owner, ready_at, ranks, due, struck)
+end
 call('HDEL', requests, unpack(gone))
 call('ZREM', leases, unpack(owner))
 for nth, at in ipairs(ended) do
-  if reasons[at] ~= 'keep' then
-    judge(owner[nth], fences[at], reasons[at], records[nth], last)
+  if records[nth] or reasons[at] == 'add' then
+    rare().judge(owner[nth], fences[at], reasons[at], records[nth], last)
   end
   if rests[at] > 0 then
-    shun(KEYS[sites[at]], owner[nth], rests[at])
+    rare().shun(KEYS[sites[at]], owner[nth], rests[at])
   end
 end
-if plain then
-  free(owner, ready_at, ranks)
-else
-  move.settle(owner, order, code, ready_at)
-end
+local _ = move and move.settle(owner, order, code, ready_at)
+tell(ARGV[#ARGV], ready_at, order, code)
 return reply

@@ -1,7 +1,6 @@
 -- Takes members out, leased ones when their lease ends. Counts are kept for about 100,000.
 --
--- KEYS: meta ready cooling leases owners requests cancelled parked members uses weights strikes
---   former
+-- KEYS: meta ready cooling leases former requests cancelled parked members uses weights strikes
 -- ARGV: by? config_version? id*
 -- Replies:
 --   changed number

@@ -12,7 +12,7 @@ local function may(...)
 end
 
 return {
-  'rights', may('HGET', meta, 'schema'), may('HGET', stem .. 'owners', 'id'),
+  'rights', may('HGET', meta, 'schema'), may('HGET', stem .. 'requests', '@id'),
   may('ZADD', stem .. 'leases', '0', 'id'), may('HSET', stem .. 'orders', 'id', 'disable'),
   may('XREVRANGE', stem .. 'audit', '+', '-'), may('XADD', stem .. 'audit', '*', 'by', 'id'),
   may('GET', '-' .. meta), may('FLUSHALL'),

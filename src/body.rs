@@ -6,23 +6,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use http::Version;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Response, ResponseBuilderExt};
 use tokio::time::Instant;
 
 use crate::budget::Passage;
-use crate::classify::{self, Route};
+use crate::classify::{Classifier, Failed, Route};
 use crate::error::{BoxError, Error, Kind};
 use crate::hold::Hold;
 use crate::options::LeaseInfo;
 use crate::outcome::Outcome;
 use crate::pool::{Expire, Key, Watchdog};
+use crate::progress::Phase;
 
 /// What lasts until the body has ended.
 pub(crate) struct Cargo {
     pub(crate) hold: Hold,
     pub(crate) passage: Passage,
     pub(crate) route: Route,
+    pub(crate) classifier: Arc<dyn Classifier>,
     /// The outcome if the body comes to its end.
     pub(crate) outcome: Outcome,
 }
@@ -40,7 +43,9 @@ pub(crate) fn load(response: Response, cargo: Cargo, info: LeaseInfo) -> Respons
         cargo.hold.finish(cargo.outcome);
         body
     } else {
-        Body::wrap(LeasedBody::new(body, cargo))
+        // RFC 9113 section 8.1: also after as many bytes as Content-Length says.
+        let trailers = parts.version == Version::HTTP_2;
+        Body::wrap(LeasedBody::new(body, cargo, trailers))
     };
     Response::from(http::Response::from_parts(parts, body))
 }
@@ -69,6 +74,8 @@ enum State {
 struct Open {
     body: Body,
     cargo: Cargo,
+    /// Whether trailers may follow the last byte.
+    trailers: bool,
     reader: Option<Waker>,
 }
 
@@ -90,11 +97,15 @@ impl Cell {
 impl Open {
     /// Gives back what it holds, and returns who waits for the body.
     fn end(self, outcome: Option<Outcome>) -> Option<Waker> {
-        let Self { body, cargo, reader } = self;
+        let Self { body, cargo, reader, .. } = self;
         // The connection closes before the endpoint can be leased again.
         drop(body);
         drop(cargo.passage);
-        cargo.hold.finish(outcome.unwrap_or(cargo.outcome));
+        // What the head said stands, whatever became of the body, unless the lease ran out.
+        cargo.hold.finish(match (cargo.outcome, outcome) {
+            (Outcome::Success, Some(outcome)) | (_, Some(outcome @ Outcome::Expired)) => outcome,
+            (said, _) => said,
+        });
         reader
     }
 }
@@ -121,10 +132,10 @@ impl Expire for Cell {
 }
 
 impl LeasedBody {
-    fn new(body: Body, cargo: Cargo) -> Self {
+    fn new(body: Body, cargo: Cargo, trailers: bool) -> Self {
         let until = cargo.hold.trusted_until();
         let watchdog = cargo.hold.pool().watchdog().clone();
-        let open = Open { body, cargo, reader: None };
+        let open = Open { body, cargo, trailers, reader: None };
         let cell = Arc::new(Cell(Mutex::new(State::Open(open))));
         let watched = until.map(|until| {
             let weak: Weak<Cell> = Arc::downgrade(&cell);
@@ -154,13 +165,16 @@ fn poll(state: &mut State, cx: &mut Context<'_>) -> Polled {
         return Polled::Expired;
     }
     match Pin::new(&mut open.body).poll_frame(cx) {
-        Poll::Ready(Some(Ok(frame))) => Polled::Frame(frame, is_over(&open.body)),
-        Poll::Ready(Some(Err(error))) => {
-            let outcome = match classify::failure(&error, open.cargo.route) {
-                // A body has begun, so the endpoint was reached.
-                Outcome::ProxyUnreachable | Outcome::CredentialsRefused => Outcome::Unclear,
-                outcome => outcome,
+        Poll::Ready(Some(Ok(frame))) => {
+            let last = match open.trailers {
+                true => open.body.is_end_stream(),
+                false => is_over(&open.body),
             };
+            Polled::Frame(frame, last)
+        }
+        Poll::Ready(Some(Err(error))) => {
+            let Cargo { classifier, route, .. } = &open.cargo;
+            let outcome = classifier.failure(&Failed::new(&error, *route, Phase::Body));
             Polled::Failed(Box::new(error), outcome)
         }
         Poll::Ready(None) => Polled::Ended,
@@ -228,7 +242,9 @@ impl Drop for LeasedBody {
         if let Some((watchdog, key)) = self.watched.take() {
             watchdog.forget(key);
         }
-        self.cell.end(Some(Outcome::Cancelled));
+        // Who has read every byte may leave trailers.
+        let read = matches!(&*self.cell.state(), State::Open(open) if is_over(&open.body));
+        self.cell.end(if read { None } else { Some(Outcome::Cancelled) });
     }
 }
 
@@ -246,6 +262,7 @@ mod tests {
 
     use super::*;
     use crate::budget::Budgets;
+    use crate::classify::DefaultClassifier;
     use crate::endpoint::{Endpoint, Scheme};
     use crate::id::{EndpointId, PoolName};
     use crate::inventory::Inventory;
@@ -269,14 +286,16 @@ mod tests {
     /// A body that never ends and never goes on.
     async fn silence(pool: &Pool) -> LeasedBody {
         let silence = futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>();
-        let passage = Budgets::unlimited().try_pass(&Site::parse("a.test").unwrap(), None);
+        let passage =
+            Budgets::unlimited().gate(&Site::parse("a.test").unwrap(), None, &[]).try_pass();
         let cargo = Cargo {
             hold: hold(pool).await,
             passage: passage.unwrap(),
-            route: Route { proxy: Scheme::Http, https_target: false },
+            route: Route::new(Scheme::Http, false),
+            classifier: Arc::new(DefaultClassifier::new()),
             outcome: Outcome::Success,
         };
-        LeasedBody::new(Body::wrap(StreamBody::new(silence)), cargo)
+        LeasedBody::new(Body::wrap(StreamBody::new(silence)), cargo, false)
     }
 
     async fn leased(pool: &Pool) -> usize {
@@ -289,6 +308,24 @@ mod tests {
         let hold = hold(&pool).await;
         assert!(hold.within_trust(std::future::pending::<()>()).await.is_none());
         assert_eq!(started.elapsed(), TRUST);
+    }
+
+    /// As after a sleep of the whole process.
+    #[tokio::test(start_paused = true)]
+    async fn an_exchange_is_not_polled_past_its_trust() {
+        let pool = pool().await;
+        let hold = hold(&pool).await;
+        let mut polls = 0;
+        let exchange = std::future::poll_fn(|_| {
+            polls += 1;
+            Poll::<()>::Pending
+        });
+        let mut exchange = Box::pin(hold.within_trust(exchange));
+        assert!(exchange.as_mut().now_or_never().is_none());
+        tokio::time::advance(TRUST).await;
+        assert_eq!(exchange.as_mut().now_or_never(), Some(None));
+        drop(exchange);
+        assert_eq!(polls, 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::budget::Budgets;
+use crate::classify::{Classifier, DefaultClassifier};
 use crate::clients::{Clients, Recipe};
 use crate::engine::Engine;
 use crate::error::{Error, Kind};
@@ -26,6 +27,7 @@ pub struct LeaseBuilder {
     targets: Targets,
     timeout: Option<Duration>,
     attempts: u32,
+    classifier: Arc<dyn Classifier>,
     template: crate::clients::Template,
     #[cfg(feature = "rustls-no-provider")]
     tls: Option<rustls::ClientConfig>,
@@ -43,6 +45,7 @@ impl LeaseBuilder {
             targets: Targets::default(),
             timeout: None,
             attempts: 3,
+            classifier: Arc::new(DefaultClassifier::new()),
             template: Arc::new(|builder| builder),
             #[cfg(feature = "rustls-no-provider")]
             tls: None,
@@ -95,6 +98,12 @@ impl LeaseBuilder {
         self
     }
 
+    /// What outcomes are told by. Default: [`DefaultClassifier`].
+    pub fn classifier(mut self, classifier: impl Classifier) -> Self {
+        self.classifier = Arc::new(classifier);
+        self
+    }
+
     /// Settings of the endpoints' clients: user agent, default headers, cookie jar, decoders.
     ///
     /// This crate's own settings go on top: the endpoint as the one proxy, no system proxy, no
@@ -125,6 +134,9 @@ impl LeaseBuilder {
     }
 
     /// Time for reaching an endpoint and, through it, the target. Default 10 s.
+    ///
+    /// When it is up an endpoint that does not answer is given up for another one. A request's
+    /// own timeout that is shorter ends the request instead.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -195,6 +207,7 @@ impl LeaseBuilder {
                 targets: self.targets,
                 timeout: self.timeout,
                 attempts: self.attempts,
+                classifier: self.classifier,
             },
         };
         Ok((engine, recipe))

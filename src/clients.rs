@@ -14,6 +14,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{Error, Kind};
 use crate::id::EndpointId;
 use crate::inventory::Inventory;
+use crate::progress::MarkConnecting;
 use crate::record::Record;
 use crate::tls::Tls;
 
@@ -68,6 +69,8 @@ impl Recipe {
             .retry(reqwest::retry::never())
             // It would log the proxy's password at TRACE.
             .connection_verbose(false)
+            // Around the template's own layers.
+            .connector_layer(MarkConnecting)
             .connect_timeout(self.connect_timeout)
             .pool_max_idle_per_host(self.idle_connections);
         self.tls.apply(builder).build().map_err(|error| {

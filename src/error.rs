@@ -6,7 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::id::{EndpointId, InvalidName};
+use crate::id::InvalidName;
+use crate::outcome::Attempt;
 
 /// A boxed error of any type.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -45,6 +46,8 @@ pub enum Kind {
     InvalidCall,
     /// The wait for the site's budget would be longer than allowed.
     BudgetExceeded,
+    /// The site went on answering 429 or 503 after as many pauses as it was given.
+    SiteRefuses,
     /// The endpoint could not be reached, after all attempts.
     ProxyUnreachable,
     /// The endpoint refused its credentials, after all attempts.
@@ -79,6 +82,7 @@ impl Kind {
             Self::StoreRefused => "store_refused",
             Self::InvalidCall => "invalid_call",
             Self::BudgetExceeded => "budget_exceeded",
+            Self::SiteRefuses => "site_refuses",
             Self::ProxyUnreachable => "proxy_unreachable",
             Self::CredentialsRefused => "credentials_refused",
             Self::LeaseExpired => "lease_expired",
@@ -117,7 +121,7 @@ struct Inner {
     kind: Kind,
     message: Cow<'static, str>,
     retry_after: Option<Duration>,
-    tried: Vec<EndpointId>,
+    tried: Vec<Attempt>,
     not_run: bool,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
@@ -154,7 +158,7 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_tried(mut self, tried: Vec<EndpointId>) -> Self {
+    pub(crate) fn with_tried(mut self, tried: Vec<Attempt>) -> Self {
         self.inner().tried = tried;
         self
     }
@@ -191,6 +195,7 @@ impl Error {
                 | Kind::PoolLoading
                 | Kind::StoreUnavailable
                 | Kind::BudgetExceeded
+                | Kind::SiteRefuses
                 | Kind::ProxyUnreachable
                 | Kind::LeaseExpired
                 | Kind::TimedOut
@@ -211,8 +216,8 @@ impl Error {
         self.0.retry_after
     }
 
-    /// The endpoints that were tried, in order.
-    pub fn tried(&self) -> &[EndpointId] {
+    /// The endpoints that were tried, in order, with what came of each.
+    pub fn tried(&self) -> &[Attempt] {
         &self.0.tried
     }
 
@@ -261,8 +266,8 @@ impl fmt::Display for Error {
         }
         if !self.0.tried.is_empty() {
             f.write_str(" (tried")?;
-            for (nth, endpoint) in self.0.tried.iter().enumerate() {
-                write!(f, "{} {endpoint}", if nth == 0 { "" } else { "," })?;
+            for (nth, attempt) in self.0.tried.iter().enumerate() {
+                write!(f, "{} {attempt}", if nth == 0 { "" } else { "," })?;
             }
             f.write_str(")")?;
         }
@@ -341,13 +346,19 @@ impl From<InvalidName> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::EndpointId;
+    use crate::outcome::Outcome;
 
     #[test]
     fn not_now_tells_when_and_what_was_tried() {
         let error = Error::new(Kind::PoolExhausted, "pool vn exhausted")
             .with_retry_after(Duration::from_millis(1500))
-            .with_tried(vec![EndpointId::new("a").unwrap(), EndpointId::new("b").unwrap()]);
-        assert_eq!(error.to_string(), "pool vn exhausted, next chance in 1.5s (tried a, b)");
+            .with_tried(vec![
+                Attempt { endpoint: EndpointId::new("a").unwrap(), outcome: Outcome::Stalled },
+                Attempt { endpoint: EndpointId::new("b").unwrap(), outcome: Outcome::Unknown },
+            ]);
+        let text = "pool vn exhausted, next chance in 1.5s (tried a: stalled, b: unknown)";
+        assert_eq!(error.to_string(), text);
         assert!(error.is_transient());
     }
 

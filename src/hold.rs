@@ -1,14 +1,16 @@
 //! What an exchange holds on to: a lease of its own, or one that its caller holds.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use tokio::time::{Instant, timeout_at};
 
 use crate::endpoint::Endpoint;
 use crate::id::Fence;
 use crate::outcome::Outcome;
-use crate::pool::{HeldLease, Lease, Pool};
+use crate::pool::{HeldLease, Lease, Pool, Trust};
 use crate::site::Site;
 
 /// The right to send through one endpoint.
@@ -50,6 +52,14 @@ impl Hold {
         self.trusted_until().is_none_or(|until| Instant::now() < until)
     }
 
+    /// The end of the trust, for what is sent beside the exchange.
+    pub(crate) fn trust(&mut self) -> Option<Trust> {
+        match self {
+            Self::Own(lease) => lease.trust(),
+            Self::Lent(held) => held.lease().trust(),
+        }
+    }
+
     /// Whether enough of the trust is left for one more exchange: an own lease is rather taken
     /// anew than run out of. A lent one is all there is.
     pub(crate) fn lasts(&self) -> bool {
@@ -74,13 +84,18 @@ impl Hold {
         }
     }
 
-    /// Runs a future for as long as the lease may be relied on; `None` when it ran out.
+    /// Runs a future for as long as the lease may be relied on; `None` when it ran out. The future
+    /// is not polled after that: a process that slept has much to go on with.
     pub(crate) async fn within_trust<F: Future>(&self, future: F) -> Option<F::Output> {
-        tokio::pin!(future);
+        let mut future = pin!(future);
+        let mut trusted = pin!(poll_fn(|cx| match self.is_trusted() {
+            true => future.as_mut().poll(cx).map(Some),
+            false => Poll::Ready(None),
+        }));
         loop {
-            let Some(until) = self.trusted_until() else { return Some(future.await) };
-            match timeout_at(until, &mut future).await {
-                Ok(output) => return Some(output),
+            let Some(until) = self.trusted_until() else { return trusted.await };
+            match timeout_at(until, &mut trusted).await {
+                Ok(output) => return output,
                 // A renewal may have moved the end.
                 Err(_) if self.is_trusted() => {}
                 Err(_) => return None,

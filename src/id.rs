@@ -155,6 +155,9 @@ name! {
 ///
 /// It orders grants in an audit, and a gateway of your own may refuse requests with an older
 /// one. An ordinary proxy does not look at it.
+///
+/// After a restart or a failover of the store that may have lost grants, the failover hold leaves
+/// about a million numbers out, so that none of theirs is given again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub u64);
 

@@ -1,23 +1,27 @@
 //! One request on its way: budget, lease, endpoint, exchange, verdict, and on to the next hop.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::mem;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use reqwest::{Request, Response};
 use tokio::time::{Instant, timeout};
 
 use crate::body::{self, Cargo};
-use crate::budget::{Budgets, Passage};
-use crate::classify::{self, Route};
+use crate::budget::{Budgets, Gate, Passage, Turn};
+use crate::classify::{Answer, Classifier, Failed, Route};
 use crate::clients::{Clients, EndpointClient};
 use crate::error::{Error, Kind};
 use crate::hold::Hold;
 use crate::id::EndpointId;
 use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
-use crate::outcome::Outcome;
-use crate::pool::{Lease, Pool, Wants};
+use crate::outcome::{Attempt, Outcome};
+use crate::pool::{Doubt, Lease, Now, Pool, Trust, Wants};
+use crate::progress::{Phase, watched};
 use crate::record::Record;
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
 use crate::replay::Replay;
@@ -33,6 +37,7 @@ pub(crate) struct Terms {
     pub(crate) targets: Targets,
     pub(crate) timeout: Option<Duration>,
     pub(crate) attempts: u32,
+    pub(crate) classifier: Arc<dyn Classifier>,
 }
 
 /// One request on its way, over redirects and attempts.
@@ -51,6 +56,8 @@ pub(crate) struct Journey<'a, T> {
     patience: Duration,
     trip: Trip,
     suspects: Suspects,
+    /// What the store left unanswered when it was asked without a wait.
+    doubt: Option<Doubt>,
 }
 
 /// What admits a send.
@@ -108,6 +115,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             patience: options.max_wait.unwrap_or(pool.settings().max_wait),
             trip: Trip::default(),
             suspects: Suspects::default(),
+            doubt: None,
         })
     }
 
@@ -137,17 +145,19 @@ impl<'a, T: Transport> Journey<'a, T> {
         let mut prefer = None;
         if let Some(passage) = left.passage {
             let hold = Box::pin(self.lease(None)).await?;
-            if passage.is_fresh() {
+            if self.gate().lets(&passage) {
                 return Ok(Ticket { hold, passage });
             }
-            if let Some(passage) = self.terms.budgets.try_pass(&self.site, self.port()) {
+            // Its places go back first, for the next passage may need them.
+            drop(passage);
+            if let Some(passage) = self.gate().try_pass() {
                 return Ok(Ticket { hold, passage });
             }
             hold.finish(Outcome::Unused);
         }
         if let Some(mut hold) = left.hold {
             if hold.lasts()
-                && let Some(passage) = self.terms.budgets.try_pass(&self.site, self.port())
+                && let Some(passage) = self.gate().try_pass()
             {
                 hold.set_site(Some(self.site.clone()));
                 return Ok(Ticket { hold, passage });
@@ -165,7 +175,7 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// Takes lease and slot together if neither needs a wait.
     async fn admit_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Ticket>, Error> {
-        if !self.terms.budgets.would_pass(&self.site, self.port()) {
+        if !self.gate().would_pass() {
             return Ok(None);
         }
         let hold = match self.lent()? {
@@ -175,7 +185,7 @@ impl<'a, T: Transport> Journey<'a, T> {
                 None => return Ok(None),
             },
         };
-        match self.terms.budgets.try_pass(&self.site, self.port()) {
+        match self.gate().try_pass() {
             Some(passage) => Ok(Some(Ticket { hold, passage })),
             None => {
                 hold.finish(Outcome::Unused);
@@ -184,12 +194,12 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
     }
 
-    /// Waits for the site's budget, then for a lease.
+    /// Waits for the budgets of site and keys, then for a lease.
     async fn wait(&mut self, prefer: Option<EndpointId>) -> Result<Ticket, Error> {
-        let (terms, site, port) = (self.terms, self.site.clone(), self.port());
-        let mut turn = self.budgeted(terms.budgets.turn(&site, port, self.patience())).await?;
+        let turn = self.gate().turn(self.patience());
+        let mut turn = turn.map_err(|error| self.or_timed_out(error))?;
         loop {
-            self.budgeted(turn.slot()).await?;
+            self.budgeted(&mut turn).await?;
             let hold = self.lease(prefer.clone()).await?;
             // A slot that went stale meanwhile is charged anew, which needs no wait.
             if turn.try_slot() {
@@ -199,20 +209,30 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
     }
 
-    /// Waits for a step of the budget, and counts the time.
-    async fn budgeted<O>(
-        &mut self,
-        step: impl Future<Output = Result<O, Error>>,
-    ) -> Result<O, Error> {
-        let started = Instant::now();
-        let done = timeout(self.patience(), step).await;
+    /// What the present hop has to pass.
+    fn gate(&self) -> Gate<'_> {
+        self.terms.budgets.gate(&self.site, self.port(), &self.options.charges)
+    }
+
+    /// Waits for a turn's slots, and counts the time.
+    async fn budgeted(&mut self, turn: &mut Turn) -> Result<(), Error> {
+        let (started, pauses) = (Instant::now(), turn.pauses());
+        let done = {
+            let mut step = pin!(timeout(self.patience(), turn.slot()));
+            match poll_fn(|cx| Poll::Ready(step.as_mut().poll(cx))).await {
+                Poll::Ready(done) => done,
+                Poll::Pending => {
+                    // It may stand for a lease, and none is held through a wait for the budget.
+                    self.doubt = None;
+                    step.await
+                }
+            }
+        };
         let waited = started.elapsed();
         self.trip.budget_wait += waited;
+        self.trip.pauses += turn.pauses() - pauses;
         self.patience = self.patience.saturating_sub(waited);
-        done.unwrap_or_else(|_| {
-            Err(Error::new(Kind::BudgetExceeded, "the site's budget gave no turn in time"))
-        })
-        .map_err(|error| self.or_timed_out(error))
+        done.unwrap_or_else(|_| Err(turn.overdue())).map_err(|error| self.or_timed_out(error))
     }
 
     /// Waits for a lease, and counts the time.
@@ -227,7 +247,8 @@ impl<'a, T: Transport> Journey<'a, T> {
             // Requests could wait for each other's suspects.
             self.suspects.let_go();
         }
-        let leased = self.pool.lease(self.wants(prefer), self.patience()).await;
+        let (wants, doubt) = (self.wants(prefer), self.doubt.take());
+        let leased = self.pool.lease_after(wants, self.patience(), doubt).await;
         let (lease, waited) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
@@ -248,17 +269,23 @@ impl<'a, T: Transport> Journey<'a, T> {
     /// Takes a lease if that needs no wait but for the store's answer.
     async fn lease_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
         let leased = Box::pin(self.pool.lease_now(self.wants(prefer), self.patience())).await;
-        let (lease, took) = leased.map_err(|error| self.or_timed_out(error))?;
+        let (now, took) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += took;
         self.patience = self.patience.saturating_sub(took);
-        Ok(lease.map(|lease| self.own(lease)))
+        Ok(match now {
+            Now::Lease(lease) => Some(self.own(lease)),
+            Now::Later(doubt) => {
+                self.doubt = doubt;
+                None
+            }
+        })
     }
 
     fn wants(&self, prefer: Option<EndpointId>) -> Wants {
         Wants {
             ttl: self.options.ttl.unwrap_or(self.pool.settings().ttl),
             site: Some(self.site.clone()),
-            exclude: self.trip.failed.clone(),
+            exclude: self.trip.failed.iter().map(|failed| failed.endpoint.clone()).collect(),
             prefer,
         }
     }
@@ -293,14 +320,17 @@ impl<'a, T: Transport> Journey<'a, T> {
         error
     }
 
-    async fn send(&mut self, ticket: Ticket) -> Result<Step, Failure<T::Error>> {
+    async fn send(&mut self, mut ticket: Ticket) -> Result<Step, Failure<T::Error>> {
         let endpoint = ticket.hold.endpoint();
         let EndpointClient { client, record } = self.clients.of(&endpoint)?;
-        let request = self.timed_request()?;
+        let trust = if self.replay.is_streamed() { ticket.hold.trust() } else { None };
+        let request = self.timed_request(trust)?;
         let https_target = request.url().scheme() == "https";
-        let route = Route { proxy: endpoint.scheme(), https_target };
+        let route = Route::new(endpoint.scheme(), https_target)
+            .with_credentials(endpoint.has_credentials());
+        let began = Instant::now();
         let answer = match ticket.hold.is_trusted() {
-            true => ticket.hold.within_trust(self.transport.send(client, request)).await,
+            true => ticket.hold.within_trust(watched(self.transport.send(client, request))).await,
             false => None,
         };
         let sent = Sent { ticket, route, record };
@@ -309,13 +339,13 @@ impl<'a, T: Transport> Journey<'a, T> {
                 sent.ticket.hold.finish(Outcome::Expired);
                 Err(lease_expired().into())
             }
-            Some(Err(error)) => self.failed(sent, error),
-            Some(Ok(response)) => self.answered(sent, response),
+            Some((Err(error), phase)) => self.failed(sent, error, (phase, began.elapsed())),
+            Some((Ok(response), _)) => self.answered(sent, response),
         }
     }
 
-    fn timed_request(&self) -> Result<Request, Error> {
-        let mut request = self.replay.request().ok_or_else(|| {
+    fn timed_request(&self, trust: Option<Trust>) -> Result<Request, Error> {
+        let mut request = self.replay.request(trust).ok_or_else(|| {
             Error::new(Kind::UnsupportedRequest, "the request's body cannot be sent again")
         })?;
         if let Some(deadline) = self.deadline {
@@ -325,18 +355,31 @@ impl<'a, T: Transport> Journey<'a, T> {
     }
 
     /// Judges a failed send, and tries another endpoint if this one was at fault.
-    fn failed(&mut self, sent: Sent, error: T::Error) -> Result<Step, Failure<T::Error>> {
-        let outcome = classify::failure(error.as_error(), sent.route);
+    fn failed(
+        &mut self,
+        sent: Sent,
+        error: T::Error,
+        (phase, elapsed): (Phase, Duration),
+    ) -> Result<Step, Failure<T::Error>> {
+        let failed = Failed::new(error.as_error(), sent.route, phase).after(elapsed);
+        let outcome = match self.replay.has_failed() {
+            true => Outcome::LocalFault,
+            false => self.terms.classifier.failure(&failed),
+        };
         let Ticket { hold, passage } = sent.ticket;
+        tracing::debug!(
+            pool = %self.pool.name(), endpoint = %hold.endpoint().id(), %outcome, %phase, "send failed"
+        );
         let (kind, what) = match outcome {
             Outcome::ProxyUnreachable => (Kind::ProxyUnreachable, "could not be reached"),
             Outcome::CredentialsRefused => (Kind::CredentialsRefused, REFUSED),
             _ => {
+                let info = Box::new(self.info(&hold, outcome));
                 hold.finish(outcome);
-                return Err(Failure::Exchange(error));
+                return Err(Failure::Exchange(error, info));
             }
         };
-        let fault = self.fault(&hold, kind, what).with_source(error.into_source());
+        let fault = self.fault(&hold, kind, what, outcome).with_source(error.into_source());
         hold.finish(outcome);
         if self.may_try_another() {
             // The site has seen nothing, so its slot is still good.
@@ -348,16 +391,31 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// Judges a response: perhaps the endpoint's own refusal, a redirect, or what the caller gets.
     fn answered(&mut self, sent: Sent, response: Response) -> Result<Step, Failure<T::Error>> {
-        if classify::may_refuse_credentials(response.status(), sent.route) {
+        let (status, headers) = (response.status(), response.headers());
+        let answer = Answer::new(status, headers, sent.route, &self.site);
+        let outcome = self.terms.classifier.answer(&answer);
+        if outcome == Outcome::CredentialsDoubted {
             return self.doubted(sent, response);
         }
-        sent.record.accepted();
-        self.suspects.cleared_the_site();
+        // What the endpoint may have said itself proves neither its credentials nor the site.
+        if matches!(outcome, Outcome::Success | Outcome::Throttled | Outcome::Banned) {
+            sent.record.accepted();
+            self.suspects.cleared_the_site();
+            if let Some(pause) = self.heed(&sent, &response)
+                && self.waits_out(pause)
+            {
+                drop(response);
+                sent.ticket.hold.finish(outcome);
+                return Ok(Step::Again(Left::default()));
+            }
+        }
         let Some(hop) = self.next_hop(&response) else {
-            return Ok(Step::Done(self.load(sent, response, Outcome::Success)));
+            return Ok(Step::Done(self.load(sent, response, outcome)));
         };
         drop(response);
-        let hold = sent.ticket.hold;
+        // The next hop's budget is not waited for with a place of this one in hand.
+        let Ticket { hold, passage } = sent.ticket;
+        drop(passage);
         if let Err(error) = self.follow(hop) {
             hold.finish(Outcome::Success);
             return Err(error.into());
@@ -365,10 +423,23 @@ impl<'a, T: Transport> Journey<'a, T> {
         Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
     }
 
+    /// Tells the budgets of an answer; for how long the site is paused, if that is what it says.
+    fn heed(&self, sent: &Sent, response: &Response) -> Option<Duration> {
+        let (status, headers) = (response.status(), response.headers());
+        let passage = &sent.ticket.passage;
+        self.terms.budgets.answered(&self.site, self.port(), passage, status, headers)
+    }
+
+    /// Whether the request is sent again after the pause that its answer asked for.
+    fn waits_out(&self, pause: Duration) -> bool {
+        self.options.wait_out_pauses && self.replay.can_send() && pause <= self.patience()
+    }
+
     /// Has another endpoint asked whether a 407 is this one's or the site's own. A 407 says that
     /// nothing was done, so any method may be sent again.
     fn doubted(&mut self, sent: Sent, response: Response) -> Result<Step, Failure<T::Error>> {
-        let fault = self.fault(&sent.ticket.hold, Kind::CredentialsRefused, REFUSED);
+        let doubted = Outcome::CredentialsDoubted;
+        let fault = self.fault(&sent.ticket.hold, Kind::CredentialsRefused, REFUSED, doubted);
         if self.may_try_another() {
             self.suspects.add(sent.ticket.hold, &sent.record, &self.site);
             return Ok(Step::Again(Left { failure: Some(fault), ..Left::default() }));
@@ -385,20 +456,27 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     fn load(&mut self, sent: Sent, response: Response, outcome: Outcome) -> Response {
         let Sent { ticket: Ticket { hold, passage }, route, .. } = sent;
-        let info = LeaseInfo {
+        let info = self.info(&hold, outcome);
+        let classifier = self.terms.classifier.clone();
+        body::load(response, Cargo { hold, passage, route, classifier, outcome }, info)
+    }
+
+    /// What the caller is told of the way here.
+    fn info(&mut self, hold: &Hold, outcome: Outcome) -> LeaseInfo {
+        LeaseInfo {
             endpoint: hold.endpoint().id().clone(),
             pool: hold.pool().name().clone(),
             fence: hold.fence(),
+            outcome,
             trip: mem::take(&mut self.trip),
-        };
-        body::load(response, Cargo { hold, passage, route, outcome }, info)
+        }
     }
 
     /// Notes a failed attempt, and says what will be told if it was the last one.
-    fn fault(&mut self, hold: &Hold, kind: Kind, what: &str) -> Error {
+    fn fault(&mut self, hold: &Hold, kind: Kind, what: &str, outcome: Outcome) -> Error {
         let endpoint = hold.endpoint().id().clone();
         tracing::debug!(pool = %self.pool.name(), %endpoint, code = %kind, "attempt failed");
-        self.trip.failed.push(endpoint);
+        self.trip.failed.push(Attempt { endpoint, outcome });
         Error::new(kind, format!("the endpoint {what}")).with_tried(self.trip.failed.clone())
     }
 

@@ -13,6 +13,7 @@
 //! | rates for sites | [`Budgets`] |
 //! | several requests on one endpoint | [`Pool::hold`] |
 //! | to know what served a response | [`LeaseInfo`] |
+//! | to know what became of an exchange | [`Outcome`], [`Classifier`] |
 //! | a verdict of your own on outcomes | [`Judge`] |
 //! | one pool for many processes | `RedisStore` (feature `redis`), [`Pool::set_up`] |
 //! | to look after pools from a shell | the program `reqwest-lease` (feature `cli`) |
@@ -42,6 +43,7 @@ mod middleware;
 mod options;
 mod outcome;
 mod pool;
+mod progress;
 mod random;
 mod record;
 mod redirect;
@@ -61,19 +63,25 @@ mod tls;
 mod transport;
 mod verdict;
 
-pub use budget::{Budget, Budgets, BudgetsBuilder, Explanation};
+pub use budget::{Budget, BudgetCounts, Budgets, BudgetsBuilder, Explanation, Pauses};
+#[cfg(feature = "redis")]
+pub use budget::{SharedCounts, SharedLimits};
 pub use builder::LeaseBuilder;
+pub use classify::{Answer, Classifier, DefaultClassifier, Failed, Route};
 pub use endpoint::{Endpoint, InvalidEndpoint, Labels, Scheme};
 pub use error::{BoxError, Error, Kind};
 pub use id::{AdminName, EndpointId, Fence, InvalidName, MAX_NAME_LENGTH, PoolName};
 pub use inventory::{Concern, Inventory, InventorySource, Reloaded, Snapshot, Warning};
 pub use middleware::LeaseMiddleware;
 pub use options::{LeaseInfo, LeaseOptions};
-pub use outcome::Outcome;
+pub use outcome::{Attempt, Outcome};
 pub use pool::{HeldLease, Pool, PoolBuilder};
+pub use progress::Phase;
 pub use redirect::Redirects;
 #[cfg(feature = "redis")]
 pub use redis::acl::Role as RedisRole;
+#[cfg(feature = "redis")]
+pub use redis::handle::Handle as RedisConnection;
 #[cfg(feature = "retry")]
 pub use retry::LeaseRetryStrategy;
 pub use secret::{Secret, Token};

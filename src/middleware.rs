@@ -11,7 +11,7 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use crate::builder::LeaseBuilder;
 use crate::engine::Engine;
 use crate::error::{Carrier, Error};
-use crate::options::LeaseOptions;
+use crate::options::{LeaseInfo, LeaseOptions};
 use crate::pool::Pool;
 use crate::transport::{Failure, Wire};
 
@@ -90,11 +90,16 @@ impl Middleware for LeaseMiddleware {
         extensions: &mut Extensions,
         _: Next<'_>,
     ) -> reqwest_middleware::Result<Response> {
+        // That of an attempt before, under a retry.
+        extensions.remove::<LeaseInfo>();
         let defaults = LeaseOptions::default();
         let options = extensions.get::<LeaseOptions>().unwrap_or(&defaults);
         self.engine.execute(request, options, Wire).await.map_err(|failure| match failure {
             Failure::Lease(error) => reqwest_middleware::Error::middleware(Carrier::new(error)),
-            Failure::Exchange(error) => error.into(),
+            Failure::Exchange(error, info) => {
+                extensions.insert(*info);
+                error.into()
+            }
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::id::{EndpointId, Fence, PoolName};
+use crate::outcome::{Attempt, Outcome};
 use crate::pool::HeldLease;
 
 /// Options of one request, given as an extension.
@@ -25,6 +26,8 @@ pub struct LeaseOptions {
     pub(crate) max_wait: Option<Duration>,
     pub(crate) attempts: Option<u32>,
     pub(crate) renew: Option<bool>,
+    pub(crate) charges: Vec<Box<str>>,
+    pub(crate) wait_out_pauses: bool,
 }
 
 impl LeaseOptions {
@@ -64,6 +67,41 @@ impl LeaseOptions {
         self
     }
 
+    /// Charges the request to the budget of this key too, besides its site's; see
+    /// [`BudgetsBuilder::key`](crate::BudgetsBuilder::key). May be called for several keys.
+    ///
+    /// It goes out when all of them let it, and is charged to all or none: each attempt and each
+    /// redirect hop, as the site is. A key that no rule is for is not limited. Errors show it.
+    ///
+    /// ```
+    /// use reqwest_lease::{Budget, Budgets, LeaseOptions};
+    ///
+    /// let budgets = Budgets::builder()
+    ///     .default(Budget::per_second(2))
+    ///     .key("account-7", Budget::per_minute(10).in_flight(1))
+    ///     .build()?;
+    /// let options = LeaseOptions::new().charge("account-7");
+    /// # Ok::<(), reqwest_lease::Error>(())
+    /// ```
+    pub fn charge(mut self, key: impl Into<Box<str>>) -> Self {
+        let key = key.into();
+        if !self.charges.contains(&key) {
+            self.charges.push(key);
+        }
+        self
+    }
+
+    /// Whether a request that is answered with 429 or 503 waits until the site's pause is over
+    /// and is sent again, if its longest wait allows that. Default no: such an answer is
+    /// returned, and the next request waits.
+    ///
+    /// It costs none of the [attempts](Self::attempts). A request whose body is a stream is sent
+    /// once.
+    pub fn wait_out_pauses(mut self, wait: bool) -> Self {
+        self.wait_out_pauses = wait;
+        self
+    }
+
     /// Whether the lease is renewed while the exchange goes on. Default: the pool's.
     pub fn renew(mut self, renew: bool) -> Self {
         self.renew = Some(renew);
@@ -72,6 +110,10 @@ impl LeaseOptions {
 }
 
 /// How a response came about; among the response's extensions.
+///
+/// When the exchange itself fails, the error is reqwest's own and cannot carry it. It is then
+/// among the request's extensions, where middlewares above and callers of
+/// `ClientWithMiddleware::execute_with_extensions` find it.
 ///
 /// ```no_run
 /// # async fn example(client: reqwest_middleware::ClientWithMiddleware) -> Result<(), Box<dyn std::error::Error>> {
@@ -89,6 +131,7 @@ pub struct LeaseInfo {
     pub(crate) endpoint: EndpointId,
     pub(crate) pool: PoolName,
     pub(crate) fence: Fence,
+    pub(crate) outcome: Outcome,
     pub(crate) trip: Trip,
 }
 
@@ -97,12 +140,13 @@ pub struct LeaseInfo {
 pub(crate) struct Trip {
     pub(crate) lease_wait: Duration,
     pub(crate) budget_wait: Duration,
+    pub(crate) pauses: usize,
     pub(crate) hops: usize,
-    pub(crate) failed: Vec<EndpointId>,
+    pub(crate) failed: Vec<Attempt>,
 }
 
 impl LeaseInfo {
-    /// The endpoint that the response came through.
+    /// The endpoint that the response came through, or that was tried last.
     pub fn endpoint(&self) -> &EndpointId {
         &self.endpoint
     }
@@ -117,6 +161,12 @@ impl LeaseInfo {
         self.fence
     }
 
+    /// What is known of the last attempt: of a response the outcome if its body comes to its end,
+    /// of a failed exchange what was seen.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
     /// Time spent waiting for leases, over all hops and attempts.
     pub fn lease_wait(&self) -> Duration {
         self.trip.lease_wait
@@ -125,6 +175,11 @@ impl LeaseInfo {
     /// Time spent waiting for budgets, over all hops.
     pub fn budget_wait(&self) -> Duration {
         self.trip.budget_wait
+    }
+
+    /// Pauses that the sites had asked for and that were waited for, over all hops.
+    pub fn pauses(&self) -> usize {
+        self.trip.pauses
     }
 
     /// Redirects followed.
@@ -137,8 +192,8 @@ impl LeaseInfo {
         self.trip.failed.len() + 1
     }
 
-    /// Endpoints that were tried before and failed on their side.
-    pub fn failed(&self) -> &[EndpointId] {
+    /// Endpoints that were tried before and failed on their side, in order.
+    pub fn failed(&self) -> &[Attempt] {
         &self.trip.failed
     }
 }

@@ -2,48 +2,222 @@
 
 use std::fmt;
 
+use crate::id::EndpointId;
+
 /// What became of an exchange through an endpoint: facts, not yet a judgement.
 ///
-/// The judgement is a [`Verdict`](crate::Verdict).
+/// The judgement is a [`Verdict`](crate::Verdict). What cannot be told with certainty is
+/// [`Unknown`](Self::Unknown): no outcome that harms an endpoint rests on what the site can say.
+///
+/// ```
+/// use reqwest_lease::Outcome;
+///
+/// for outcome in Outcome::ALL {
+///     println!("{outcome}: {}; {}", outcome.meaning(), outcome.default_verdict());
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
     /// The exchange went to its end; the endpoint did its work.
+    ///
+    /// That is any answer of the site with a whole body, a 404 too, but not those that have
+    /// outcomes of their own.
     Success,
-    /// The endpoint could not be reached, or broke off before the target could see anything.
+    /// The endpoint could not be reached: its name, its port, its TLS, a dial that timed out, or
+    /// it broke off before the target could see anything.
     ProxyUnreachable,
-    /// The endpoint refused its user name or password.
+    /// The endpoint refused its user name or password: a 407 to CONNECT, a refused SOCKS login,
+    /// or a forwarded request whose refusal can only be the endpoint's.
     CredentialsRefused,
-    /// A 407 that may be the endpoint's or the site's own.
+    /// A refusal of credentials that may be the endpoint's or the site's own.
     CredentialsDoubted,
-    /// The exchange failed in a way that says nothing certain about the endpoint.
-    Unclear,
-    /// The caller gave up, or the caller's own part failed.
+    /// The endpoint's own rules forbid the target: SOCKS reply 2, or a 403 to a forwarded request
+    /// with the marks of a proxy.
+    ProxyDenied,
+    /// The endpoint refused a tunnel without telling why: any answer to CONNECT but 200 and 407,
+    /// or SOCKS reply 1.
+    TunnelRefused,
+    /// The endpoint told that it could not reach the target: refused, name unknown, timed out.
+    TargetUnreachable,
+    /// TLS with the target failed: a certificate that is not trusted, a version nobody shares.
+    TargetTls,
+    /// The site asked for fewer requests: 429, or 503 without the marks of a proxy (RFC 6585
+    /// section 4, RFC 9110 section 15.6.4).
+    Throttled,
+    /// An answer that the classifier takes for a ban of the endpoint by the site. The default
+    /// classifier takes none for it before it is told which.
+    Banned,
+    /// The response's body, or its connection, broke off in the middle.
+    BodyCut,
+    /// A time limit was up while the exchange waited for an answer: the handshake through the
+    /// endpoint, the response's head, or more of its body. A dial that is certainly the
+    /// endpoint's is `ProxyUnreachable`.
+    Stalled,
+    /// The caller's own part failed: its request's stream, or a request that cannot be sent.
+    LocalFault,
+    /// The caller gave up: the request's future or the response was dropped.
     Cancelled,
     /// The lease was given back without having been used.
     Unused,
     /// The lease ran out while the exchange went on.
     Expired,
+    /// The exchange failed in a way that says nothing certain about anybody.
+    Unknown,
 }
 
 impl Outcome {
+    /// All of them, as tables list them.
+    pub const ALL: [Self; 17] = [
+        Self::Success,
+        Self::ProxyUnreachable,
+        Self::CredentialsRefused,
+        Self::CredentialsDoubted,
+        Self::ProxyDenied,
+        Self::TunnelRefused,
+        Self::TargetUnreachable,
+        Self::TargetTls,
+        Self::Throttled,
+        Self::Banned,
+        Self::BodyCut,
+        Self::Stalled,
+        Self::LocalFault,
+        Self::Cancelled,
+        Self::Unused,
+        Self::Expired,
+        Self::Unknown,
+    ];
+
     /// The word for logs and metrics.
     pub const fn as_str(self) -> &'static str {
+        self.row().0
+    }
+
+    /// What was seen, in a few words.
+    pub const fn meaning(self) -> &'static str {
+        self.row().1
+    }
+
+    /// What [`DefaultJudge`](crate::DefaultJudge) does about it, in a few words.
+    pub const fn default_verdict(self) -> &'static str {
+        self.row().2
+    }
+
+    /// The one table: word, meaning, default verdict. The README's is checked against it.
+    const fn row(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Success => "success",
-            Self::ProxyUnreachable => "proxy_unreachable",
-            Self::CredentialsRefused => "credentials_refused",
-            Self::CredentialsDoubted => "credentials_doubted",
-            Self::Unclear => "unclear",
-            Self::Cancelled => "cancelled",
-            Self::Unused => "unused",
-            Self::Expired => "expired",
+            Self::Success => {
+                ("success", "the exchange went to its end", "cooldown after use; strikes reset")
+            }
+            Self::ProxyUnreachable => (
+                "proxy_unreachable",
+                "the endpoint could not be reached, or broke off before the target saw anything",
+                RESTS,
+            ),
+            Self::CredentialsRefused => (
+                "credentials_refused",
+                "the endpoint refused its user name or password",
+                "quarantine until an administrator enables it",
+            ),
+            Self::CredentialsDoubted => (
+                "credentials_doubted",
+                "refused credentials, by the endpoint or by the site itself",
+                RESTS,
+            ),
+            Self::ProxyDenied => {
+                ("proxy_denied", "the endpoint's own rules forbid the target", AFTER_USE)
+            }
+            Self::TunnelRefused => {
+                ("tunnel_refused", "the endpoint refused a tunnel and told no cause", AFTER_USE)
+            }
+            Self::TargetUnreachable => (
+                "target_unreachable",
+                "the endpoint told that it could not reach the target",
+                AFTER_USE,
+            ),
+            Self::TargetTls => ("target_tls", "TLS with the target failed", AFTER_USE),
+            Self::Throttled => {
+                ("throttled", "the site asked for fewer requests (429, 503)", AFTER_USE)
+            }
+            Self::Banned => ("banned", "the site's answer bore a mark of a ban", AFTER_USE),
+            Self::BodyCut => ("body_cut", "the body broke off in the middle", AFTER_USE),
+            Self::Stalled => {
+                ("stalled", "a time limit was up in handshake, head or body", AFTER_USE)
+            }
+            Self::LocalFault => ("local_fault", "the caller's own part failed", AFTER_USE),
+            Self::Cancelled => ("cancelled", "the caller gave up", AFTER_USE),
+            Self::Unused => ("unused", "the lease was not used", "ready at once"),
+            Self::Expired => ("expired", "the lease ran out while the exchange went on", AFTER_USE),
+            Self::Unknown => ("unknown", "a failure that says nothing certain", AFTER_USE),
         }
     }
 }
 
+const AFTER_USE: &str = "cooldown after use";
+const RESTS: &str = "one strike; rests 1 s, doubling with strikes to 10 min";
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// One endpoint that was tried, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    pub(crate) endpoint: EndpointId,
+    pub(crate) outcome: Outcome,
+}
+
+impl Attempt {
+    /// The endpoint.
+    pub fn endpoint(&self) -> &EndpointId {
+        &self.endpoint
+    }
+
+    /// What was seen.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.endpoint, self.outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_outcome_is_listed_once_with_a_word_of_its_own() {
+        let words: HashSet<_> = Outcome::ALL.iter().map(|outcome| outcome.as_str()).collect();
+        assert_eq!(words.len(), Outcome::ALL.len());
+        for outcome in Outcome::ALL {
+            // The compiler asks for a line here when there is a new one.
+            match outcome {
+                Outcome::Success
+                | Outcome::ProxyUnreachable
+                | Outcome::CredentialsRefused
+                | Outcome::CredentialsDoubted
+                | Outcome::ProxyDenied
+                | Outcome::TunnelRefused
+                | Outcome::TargetUnreachable
+                | Outcome::TargetTls
+                | Outcome::Throttled
+                | Outcome::Banned
+                | Outcome::BodyCut
+                | Outcome::Stalled
+                | Outcome::LocalFault
+                | Outcome::Cancelled
+                | Outcome::Unused
+                | Outcome::Expired
+                | Outcome::Unknown => {}
+            }
+        }
     }
 }

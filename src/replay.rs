@@ -10,6 +10,9 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Request};
 use url::Url;
 
+use crate::error::{BoxError, Error, Kind};
+use crate::pool::Trust;
+
 /// The request as it stands at the present hop.
 pub(crate) struct Replay {
     /// All but a streamed body.
@@ -38,6 +41,11 @@ impl Replay {
         self.request.headers_mut()
     }
 
+    /// Whether the caller's stream failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.inner().failed)
+    }
+
     /// Whether the body, if any, can be sent (again): bytes always, a stream while nothing of
     /// it was read.
     pub(crate) fn can_send(&self) -> bool {
@@ -60,14 +68,20 @@ impl Replay {
         }
     }
 
-    /// A request to send now; `None` when a stream has been read.
-    pub(crate) fn request(&self) -> Option<Request> {
+    /// Whether the body is read while it is sent.
+    pub(crate) fn is_streamed(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// A request to send now, whose stream ends with this trust; `None` when a stream has been
+    /// read.
+    pub(crate) fn request(&self, trust: Option<Trust>) -> Option<Request> {
         let mut request = self.request.try_clone()?;
         if let Some(stream) = &self.stream {
             if !stream.is_untouched() {
                 return None;
             }
-            *request.body_mut() = Some(Body::wrap(Lent(stream.clone())));
+            *request.body_mut() = Some(Body::wrap(Lent { stream: stream.clone(), trust }));
         }
         Some(request)
     }
@@ -79,11 +93,12 @@ struct Stream(Mutex<Inner>);
 struct Inner {
     body: Body,
     touched: bool,
+    failed: bool,
 }
 
 impl Stream {
     fn new(body: Body) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Inner { body, touched: false })))
+        Arc::new(Self(Mutex::new(Inner { body, touched: false, failed: false })))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -95,27 +110,39 @@ impl Stream {
     }
 }
 
-/// One loan of the stream.
-struct Lent(Arc<Stream>);
+/// One loan of the stream. A connection sends on by itself, also after the exchange has ended.
+struct Lent {
+    stream: Arc<Stream>,
+    trust: Option<Trust>,
+}
 
 impl HttpBody for Lent {
     type Data = Bytes;
-    type Error = reqwest::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, reqwest::Error>>> {
-        let mut inner = self.0.inner();
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if self.trust.as_ref().is_some_and(|trust| !trust.lasts()) {
+            return Poll::Ready(Some(Err(Box::new(expired()))));
+        }
+        let mut inner = self.stream.inner();
         inner.touched = true;
-        Pin::new(&mut inner.body).poll_frame(cx)
+        let polled = Pin::new(&mut inner.body).poll_frame(cx);
+        inner.failed |= matches!(polled, Poll::Ready(Some(Err(_))));
+        polled.map_err(Into::into)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.inner().body.is_end_stream()
+        self.stream.inner().body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.inner().body.size_hint()
+        self.stream.inner().body.size_hint()
     }
+}
+
+fn expired() -> Error {
+    Error::new(Kind::LeaseExpired, "lease expired before the request's body was sent")
 }

@@ -146,7 +146,7 @@ where
         Box::pin(async move {
             engine.execute(request, &options, Inner(inner)).await.map_err(|failure| match failure {
                 Failure::Lease(error) => error.into(),
-                Failure::Exchange(error) => error,
+                Failure::Exchange(error, _) => error,
             })
         })
     }

@@ -60,7 +60,7 @@ impl Suspects {
         let others = || self.held.iter().map(|(_, record)| record).chain(&self.gone);
         let worked = others().chain([last]).any(Record::has_worked);
         let outcome = match worked && others().next().is_some() {
-            true => Outcome::Unclear,
+            true => Outcome::Unknown,
             false => Outcome::CredentialsDoubted,
         };
         self.held.drain(..).for_each(|(hold, _)| hold.finish(outcome));

@@ -28,12 +28,17 @@ macro_rules! counters {
 counters! {
     /// Leases granted.
     grants,
-    /// Leases given back and accepted.
+    /// Leases given back and accepted; also those of which only a repeated release was answered.
     releases,
+    /// Releases that were sent again because the store had not answered.
+    releases_repeated,
     /// Releases of leases that were no longer held.
     not_owner,
-    /// Releases that failed or found the queue full; the lease's deadline ends it.
+    /// Releases that failed until the lease's deadline or the pool's end, or found the queue full;
+    /// the deadline ends the lease.
     releases_failed,
+    /// Hints from elsewhere that had those who wait asked for.
+    hints,
     /// Acquires given up with an unknown result, and cancelled in the store.
     cancels,
     /// Cancels that failed; the lease's deadline ends it.
@@ -52,10 +57,14 @@ pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     pub(crate) fn add_one(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.add(1);
     }
 
-    fn value(&self) -> u64 {
+    pub(crate) fn add(&self, count: usize) {
+        self.0.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn value(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }

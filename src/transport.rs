@@ -5,6 +5,7 @@ use std::future::Future;
 use reqwest::{Client, Request, Response};
 
 use crate::error::{BoxError, Error};
+use crate::options::LeaseInfo;
 
 /// How a request is put on the wire once it has its endpoint's client.
 pub(crate) trait Transport: Send {
@@ -67,7 +68,7 @@ impl Transport for Wire {
 #[derive(Debug)]
 pub(crate) enum Failure<E> {
     Lease(Error),
-    Exchange(E),
+    Exchange(E, Box<LeaseInfo>),
 }
 
 impl<E> From<Error> for Failure<E> {

@@ -199,7 +199,7 @@ mod tests {
         for outcome in [
             Outcome::Success,
             Outcome::ProxyUnreachable,
-            Outcome::Unclear,
+            Outcome::Unknown,
             Outcome::Cancelled,
             Outcome::Unused,
             Outcome::Expired,
@@ -211,8 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn an_unclear_end_costs_the_endpoint_nothing() {
-        let verdict = DefaultJudge::default().judge(Evidence::new(Outcome::Unclear, 3));
+    fn an_unknown_end_costs_the_endpoint_nothing() {
+        let verdict = DefaultJudge::default().judge(Evidence::new(Outcome::Unknown, 3));
         assert_eq!(verdict, Verdict::default());
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use reqwest::Response;
-use reqwest_lease::{EndpointId, Error, Kind, LeaseInfo};
+use reqwest_lease::{Attempt, EndpointId, Error, Kind, LeaseInfo};
 use reqwest_middleware::ClientWithMiddleware;
 use url::Url;
 
@@ -102,6 +102,10 @@ fn is_html(response: &Response) -> bool {
     ["text/html", "application/xhtml+xml"].iter().any(|html| essence.eq_ignore_ascii_case(html))
 }
 
+fn ids(attempts: &[Attempt]) -> Vec<EndpointId> {
+    attempts.iter().map(|attempt| attempt.endpoint().clone()).collect()
+}
+
 impl From<&LeaseInfo> for Route {
     fn from(info: &LeaseInfo) -> Self {
         Self {
@@ -109,7 +113,7 @@ impl From<&LeaseInfo> for Route {
             lease_wait: info.lease_wait(),
             budget_wait: info.budget_wait(),
             hops: info.hops(),
-            failed: info.failed().to_vec(),
+            failed: ids(info.failed()),
         }
     }
 }
@@ -135,7 +139,7 @@ impl From<&Error> for Failure {
         Self {
             transient: error.is_transient(),
             retry_after: error.retry_after(),
-            tried: error.tried().to_vec(),
+            tried: ids(error.tried()),
             ..Self::new(error.kind().as_str(), chain(error))
         }
     }

@@ -3,10 +3,9 @@
 local function moves(by_share)
   local meta, ready, cooling, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
   local parked, members, uses, weights = KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-  local strikes, former = KEYS[12], KEYS[13]
+  local strikes, former = KEYS[12], KEYS[5]
   local types = {
     'hash', 'zset', 'zset', 'zset', 'hash', 'hash', 'zset', 'hash', 'zset', 'zset', 'hash', 'hash',
-    'hash',
   }
   local move = {orders = string.sub(meta, 1, -5) .. 'orders'}
 
@@ -19,6 +18,10 @@ local function moves(by_share)
 
   -- Before a call writes to keys that it has not read: what an error leaves written stays so.
   function move.check_types()
+    allowed(meta, {
+      EXISTS = 0, HDEL = 1, HGET = 1, HLEN = 0, HMGET = 1, HSCAN = 1, HSET = 2, ZADD = 2, ZCARD = 0,
+      ZCOUNT = 2, ZMSCORE = 1, ZRANGE = 2, ZREM = 1, ZSCORE = 1,
+    })
     for nth, key in ipairs(KEYS) do
       check_type(key, types[nth] or 'zset')
     end
@@ -37,7 +40,7 @@ local function moves(by_share)
   end
 
   function move.share(count, weight)
-    return string.format('%.17g', (count + 0.5) / weight)
+    return format('%.17g', (count + 0.5) / weight)
   end
 
   -- Readies endpoints: by their shares where the pool goes by those, else by the time since which
@@ -52,6 +55,13 @@ local function moves(by_share)
       items[2 * nth - 1], items[2 * nth] = ranks[nth] or '0.5', id
     end
     call('ZADD', ready, unpack(items))
+  end
+
+  -- Sees to it that calls look for what has ended from then on.
+  function move.expect(time)
+    if time < tonumber(call('HGET', meta, 'due') or 0) then
+      call('HSET', meta, 'due', text(time))
+    end
   end
 
   -- Takes members out of the pool, and keeps their counts for a return.
@@ -84,11 +94,11 @@ local function moves(by_share)
   -- Places endpoints whose leases have ended; standing orders come before all else. For each:
   -- order, quarantine code and the time from which it may be leased.
   function move.settle(ids, standing, codes, ready_at)
-    local free, since, cool, park, gone = {}, {}, {}, {}, {}
+    local free, since, cool, park, gone, soonest = {}, {}, {}, {}, {}, nil
     for nth, id in ipairs(ids) do
       local order, code = standing[nth], codes[nth]
       -- Those of one call keep their order.
-      local rank = text(ready_at[nth] + nth - 1)
+      local at = ready_at[nth] + nth - 1
       if order == 'remove' then
         gone[#gone + 1] = id
       elseif order and string.sub(order, 1, 11) == 'quarantine:' then
@@ -98,14 +108,16 @@ local function moves(by_share)
       elseif order then
         park[#park + 1], park[#park + 2] = id, 'disabled'
       elseif ready_at[nth] > now then
-        cool[#cool + 1], cool[#cool + 2] = rank, id
+        cool[#cool + 1], cool[#cool + 2] = text(at), id
+        soonest = math.min(soonest or at, at)
       else
-        free[#free + 1], since[#since + 1] = id, rank
+        free[#free + 1], since[#since + 1] = id, text(at)
       end
     end
     move.ready(free, since)
     move.put('ZADD', cooling, cool)
     move.put('HSET', parked, park)
+    local _ = soonest and move.expect(soonest)
     move.out(gone)
   end
 

@@ -25,6 +25,7 @@ local function roster(move)
       return shut
     end
     move.check_types()
+    allowed(move.orders, {HSET = 2, HDEL = 1})
     if #ids == 0 then
       return nil
     end

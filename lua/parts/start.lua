@@ -1,17 +1,20 @@
-local call = redis.call
-local floor = math.floor
+-- Calls cost a server mostly small things: a function made costs as much as a lookup, and so does
+-- a number among the words of a command. So what is constant is a string.
+local call, floor, format = redis.call, math.floor, string.format
 
 -- The layout of the keys; another number is another layout.
 local SCHEMA = '1'
 -- 2^52 microseconds, 142 years: added to the time of day it is still a whole number.
 local LONGEST = 4503599627370496
+-- No failover loses more grants than this.
+local MOST_LOST = 1048576
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local stamp = string.format('%.0f', now)
 
+-- A whole number as commands take it; `%d` is three times as fast as `%.0f`.
 local function text(number)
-  return string.format('%.0f', number)
+  return format('%d', number)
 end
 
 -- Ends the call, which has written nothing yet.
@@ -19,27 +22,9 @@ local function refuse(what)
   error({err = 'BADCALL ' .. what})
 end
 
-local function integer(argument, least, most, what)
-  local number = tonumber(argument)
-  if not number or number < least or number > most or string.find(argument, '%D') then
-    refuse(what)
-  end
-  return number
-end
-
-local function token(argument)
-  if not argument or #argument ~= 32 or string.find(argument, '%X') then
-    refuse('token')
-  end
-  return argument
-end
-
-local function name(argument)
-  if not argument or argument == '' or #argument > 64
-    or string.find(argument, '[^A-Za-z0-9_-]') then
-    refuse('id')
-  end
-  return argument
+local stamp = text(now)
+if tonumber(stamp) ~= now then
+  refuse('a server of 32 bits')
 end
 
 -- Why a pool with this schema number cannot be used here, if it cannot.
@@ -48,5 +33,16 @@ local function closed(schema)
     return {'uninitialised'}
   elseif schema ~= SCHEMA then
     return {'too_new', schema}
+  end
+end
+
+-- Ends the call when its user may not do one of these to a key. It comes before the first write: a
+-- denial later leaves half a call written. Each has its least number of words behind the key.
+local function allowed(key, commands)
+  local words = {'', ''}
+  for command, more in pairs(commands) do
+    if not redis.acl_check_cmd(command, key, unpack(words, 1, more)) then
+      error({err = 'NOPERM ' .. command})
+    end
   end
 end

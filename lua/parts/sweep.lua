@@ -1,8 +1,9 @@
 -- What clears away what time has ended. Made only by calls that find something of the kind.
 local function sweeper(move)
-  local cooling, leases, owners = KEYS[3], KEYS[4], KEYS[5]
-  local requests, cancelled = KEYS[6], KEYS[7]
+  local meta, cooling, leases, requests, cancelled = KEYS[1], KEYS[3], KEYS[4], KEYS[6], KEYS[7]
   local SWEEP = 64
+  -- 2^53: later than all times of this house.
+  local NEVER = '9007199254740992'
   local sweep = {}
 
   -- The first of those whose time has come, each with its time.
@@ -23,7 +24,11 @@ local function sweeper(move)
     if #ids == 0 then
       return
     end
-    local tokens = call('HMGET', owners, unpack(ids))
+    local fields = {}
+    for nth, id in ipairs(ids) do
+      fields[nth] = '@' .. id
+    end
+    local tokens = call('HMGET', requests, unpack(fields))
     for nth = 1, #ids do
       tokens[nth] = tokens[nth] or ''
     end
@@ -33,20 +38,29 @@ local function sweeper(move)
       local cooldown = string.match(records[nth] or '', '^%d+:%d+:(%d+):')
       ready_at[nth] = deadline + (cooldown or 0)
     end
-    call('HDEL', owners, unpack(ids))
+    call('HDEL', requests, unpack(fields))
     call('HDEL', requests, unpack(tokens))
     call('ZREM', leases, unpack(ids))
     move.settle(ids, standing, {}, ready_at)
   end
 
-  -- Takes back expired leases and readies what has cooled, at most SWEEP of each.
+  -- Takes back expired leases and readies what has cooled, at most SWEEP of each. Tells how many,
+  -- and when there is more; no later than that calls have to look again.
   function sweep.pool()
     local expired, deadlines = split(due(leases))
     local cooled, since = split(due(cooling))
-    reclaim(expired, deadlines)
-    move.put('ZREM', cooling, cooled)
+    if expired[1] then
+      move.check_types()
+    end
+    -- What has only cooled needs no more than this: the key not looked at comes first.
     move.ready(cooled, since)
-    return #expired, #cooled
+    move.put('ZREM', cooling, cooled)
+    reclaim(expired, deadlines)
+    local ends = call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2] or NEVER
+    local cools = call('ZRANGE', cooling, '0', '0', 'WITHSCORES')[2] or NEVER
+    local soonest = tonumber(ends) < tonumber(cools) and ends or cools
+    call('HSET', meta, 'due', soonest)
+    return #expired, #cooled, soonest
   end
 
   -- Forgets tombstones whose time has come, at most SWEEP.

@@ -19,8 +19,17 @@ impl At {
         Self(self.0.saturating_add(nanos(span)))
     }
 
-    pub(super) fn before(self, span: Duration) -> Self {
-        Self(self.0.saturating_sub(nanos(span)))
+    pub(super) fn plus(self, nanos: u64) -> Self {
+        Self(self.0.saturating_add(nanos))
+    }
+
+    pub(super) fn minus(self, nanos: u64) -> Self {
+        Self(self.0.saturating_sub(nanos))
+    }
+
+    /// The nanoseconds from `earlier` to this moment, zero if it is not earlier.
+    pub(super) fn nanos_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
     }
 
     /// The time from `earlier` to this moment, zero if it is not earlier.
@@ -85,6 +94,7 @@ impl Clock for SetClock {
     }
 }
 
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+/// Whole nanoseconds, in 64 bits all the way: this is asked for every request.
+pub(super) fn nanos(span: Duration) -> u64 {
+    span.as_secs().saturating_mul(1_000_000_000).saturating_add(span.subsec_nanos().into())
 }

@@ -1,6 +1,7 @@
 //! Telling which rule is for a URL.
 
 use std::fmt;
+use std::time::Duration;
 
 use url::Url;
 
@@ -27,31 +28,39 @@ pub struct Explanation {
     site: Option<Site>,
     budget: Option<Budget>,
     reason: Reason,
+    paused: Option<Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reason {
     NoSite,
     NoRule,
-    Default,
+    /// With what has the bucket, if that is not the host.
+    Default(Option<String>),
     Host,
     Port(u16),
     Suffix(String),
+    Domain(String),
 }
 
 impl Explanation {
     pub(super) fn of(budgets: &Budgets, url: &Url) -> Self {
         let Some(site) = Site::of(url) else {
-            return Self { site: None, budget: None, reason: Reason::NoSite };
+            return Self { site: None, budget: None, reason: Reason::NoSite, paused: None };
         };
         let (budget, reason) = match budgets.0.rules.find(&site, url.port_or_known_default()) {
-            Rule::Port(port, queue) => (queue.budget, Reason::Port(port)),
-            Rule::Host(queue) => (queue.budget, Reason::Host),
-            Rule::Suffix(domain, queue) => (queue.budget, Reason::Suffix(domain.into())),
-            Rule::Default((budget, _)) => (Some(*budget), Reason::Default),
+            Rule::Port(port, queue) => (queue.limit.budget, Reason::Port(port)),
+            Rule::Host(queue) => (queue.limit.budget, Reason::Host),
+            Rule::Suffix(domain, queue) => (queue.limit.budget, Reason::Suffix(domain.into())),
+            Rule::Domain(domain, queue) => (queue.limit.budget, Reason::Domain(domain.into())),
+            Rule::Default(limit, of) => {
+                let domain = (of != site.as_str()).then(|| of.to_owned());
+                (limit.budget, Reason::Default(domain))
+            }
             Rule::None => (None, Reason::NoRule),
         };
-        Self { site: Some(site), budget, reason }
+        let paused = budgets.0.paused(&site, url.port_or_known_default());
+        Self { site: Some(site), budget, reason, paused }
     }
 
     /// The site of the URL; `None` if it has none and cannot be asked for.
@@ -62,6 +71,11 @@ impl Explanation {
     /// The budget; `None` for no limit. What [`Budgets::slow`] adds is not part of it.
     pub fn budget(&self) -> Option<Budget> {
         self.budget
+    }
+
+    /// How long the site's present pause still lasts; `None` without one.
+    pub fn paused(&self) -> Option<Duration> {
+        self.paused
     }
 }
 
@@ -76,8 +90,16 @@ impl fmt::Display for Explanation {
             Reason::Port(port) => write!(f, "by the rule for port {port} of this host"),
             Reason::Host => f.write_str("by the rule for this host"),
             Reason::Suffix(domain) => write!(f, "shared by all of *.{domain}"),
-            Reason::Default => f.write_str("by the default, in a bucket of its own"),
+            Reason::Domain(domain) => write!(f, "shared by {domain} and all below it"),
+            Reason::Default(None) => f.write_str("by the default, in a bucket of its own"),
+            Reason::Default(Some(domain)) => {
+                write!(f, "by the default, shared by {domain} and all below it")
+            }
             Reason::NoRule | Reason::NoSite => f.write_str("as no rule is for it"),
+        }?;
+        match self.paused {
+            Some(left) => write!(f, "; paused by the site for another {left:.1?}"),
+            None => Ok(()),
         }
     }
 }

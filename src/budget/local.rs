@@ -1,6 +1,7 @@
 //! The limiter of one process: governor, asked for slots ahead of time.
 
-use std::num::NonZeroU32;
+use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 use governor::middleware::NoOpMiddleware;
@@ -8,17 +9,72 @@ use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 
 use super::clock::{At, SetClock};
+use super::rate::Pace;
 use crate::error::Error;
 
-/// Hands out the slots of one site. Only the head of the site's queue calls it.
+/// Decides on the slots of one bucket: by itself, or by asking a server.
 ///
-/// Reserving is async for limiters that ask a server; those never have a slot to try.
+/// Only the head of the bucket's queue reserves, once an admission; what it gets belongs to the
+/// queue and not to the head. The queue keeps books of its own on rate, pause and places in
+/// flight. A limiter that decides by itself leaves pauses and places to them; one that asks a
+/// server decides on all three in the one call of [`reserve`](Self::reserve), and the queue's
+/// books only follow.
 pub(super) trait Limiter: Send + Sync {
-    /// Charges the earliest slot at or after `from`, and tells when it is.
-    fn reserve(&self, from: At) -> impl Future<Output = Result<At, Error>> + Send;
+    /// Charges the earliest slot at or after `from`.
+    fn reserve(&self, from: At) -> Reservation;
 
-    /// Charges the earliest slot at or after `from` only if it is due by `now`.
+    /// Charges the earliest slot at or after `from` only if it is due by `now`, without asking
+    /// anybody; one that asks a server never has such a slot.
     fn try_reserve(&self, from: At, now: At) -> Option<At>;
+
+    /// Takes away what was stored up by `at`, which is a slot or more: from then on slots are one
+    /// interval apart.
+    fn restart(&self, at: At);
+
+    /// A slot was not used and lapses; its place in flight comes free. It may be undone if
+    /// nothing was charged after it.
+    fn lapsed(&self, _slot: Slot) {}
+
+    /// The exchange that went out with this place in flight has ended.
+    fn left(&self, _place: u64) {}
+
+    /// The site asked this process for a pause, `nth` without a success between; `said` tells
+    /// whether it named the time itself.
+    fn paused(&self, _until: At, _nth: u32, _said: bool) {}
+
+    /// The site answered, for the first time since it asked for a pause.
+    fn succeeded(&self) {}
+}
+
+/// The answer to [`Limiter::reserve`].
+pub(super) enum Reservation {
+    /// Decided here.
+    Now(Slot),
+    /// Decided elsewhere. The queue runs it in a task of its own, so that a head which gives up
+    /// meanwhile orphans nothing: the slot is booked for the queue when it comes back.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis is asked"))]
+    Asked(Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>),
+}
+
+/// What a server says.
+#[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis is asked"))]
+pub(super) enum Reply {
+    /// A slot is charged, and a place in flight taken where the budget has such.
+    Slot(Slot),
+    /// All places in flight are taken and nothing is charged: the head asks again at `again`, or
+    /// when a place of this process comes free.
+    Full { again: At },
+    /// The site is paused and nothing is charged: the head asks again at `until`. `nth` as in
+    /// [`Limiter::paused`].
+    Paused { until: At, nth: u32 },
+}
+
+/// A slot that was charged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) at: At,
+    /// The server's name for the place in flight that is taken with it.
+    pub(super) place: Option<u64>,
 }
 
 /// A limiter over governor.
@@ -27,15 +83,21 @@ pub(super) trait Limiter: Send + Sync {
 /// and a second check at the time of that slot charges just that slot.
 pub(super) struct Local {
     limiter: RateLimiter<NotKeyed, InMemoryState, SetClock, NoOpMiddleware<At>>,
+    interval: u64,
+    tolerance: u64,
     #[cfg(test)]
     pub(super) checks: std::sync::atomic::AtomicUsize,
 }
 
 impl Local {
-    pub(super) fn new(interval: Duration, burst: NonZeroU32) -> Option<Self> {
-        let quota = Quota::with_period(interval)?.allow_burst(burst);
+    /// `None` for a pace without a rate.
+    pub(super) fn new(pace: &Pace) -> Option<Self> {
+        let quota = Quota::with_period(Duration::from_nanos(pace.interval))?;
+        let quota = quota.allow_burst(pace.burst);
         Some(Self {
             limiter: RateLimiter::direct_with_clock(quota, SetClock::default()),
+            interval: pace.interval,
+            tolerance: pace.tolerance(),
             #[cfg(test)]
             checks: Default::default(),
         })
@@ -62,28 +124,53 @@ impl Local {
 }
 
 impl Limiter for Local {
-    async fn reserve(&self, from: At) -> Result<At, Error> {
-        Ok(self.reserve_by(from, At::NEVER).unwrap_or(from))
+    fn reserve(&self, from: At) -> Reservation {
+        let at = self.reserve_by(from, At::NEVER).unwrap_or(from);
+        Reservation::Now(Slot { at, place: None })
     }
 
     fn try_reserve(&self, from: At, now: At) -> Option<At> {
         self.reserve_by(from, now)
     }
+
+    /// A charge just before the moment at which a bucket that is emptied at `at` is full again
+    /// leaves it full at that moment.
+    fn restart(&self, at: At) {
+        // Refused only if nothing is stored up, which is as good.
+        let _ = self.check(at.plus(self.tolerance).minus(self.interval));
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::rate::Budget;
     use super::*;
 
     #[test]
     fn slots_are_charged_ahead_of_their_time() {
         let second = Duration::from_secs(1);
-        let local = Local::new(second, NonZeroU32::MIN).unwrap();
+        let local = Local::new(&Budget::per_second(1).pace().unwrap()).unwrap();
         let start = At::default().after(second);
         for nth in 0..5 {
             let slot = start.after(second * nth);
             assert_eq!(local.reserve_by(start, At::NEVER), Some(slot));
             assert_eq!(local.try_reserve(slot, slot), None);
+        }
+    }
+
+    #[test]
+    fn after_a_restart_slots_are_an_interval_apart() {
+        let second = Duration::from_secs(1);
+        for used in 0..=4 {
+            let local = Local::new(&Budget::per_second(1).burst(5).pace().unwrap()).unwrap();
+            let start = At::default().after(second * 60);
+            for _ in 0..used {
+                local.reserve_by(start, At::NEVER);
+            }
+            local.restart(start);
+            let slots = [0; 3].map(|_| local.reserve_by(start, At::NEVER).unwrap());
+            assert_eq!(slots[0], start.after(second * u32::from(used == 4)), "{used}");
+            assert!(slots.windows(2).all(|pair| pair[1].since(pair[0]) == second), "{slots:?}");
         }
     }
 }

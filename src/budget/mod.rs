@@ -3,42 +3,71 @@
 //! Each site has one first-in-first-out queue, and only its head talks to the limiter. The head
 //! reserves the next slot and sleeps to it, so a late wake-up does not push the schedule, nobody
 //! overtakes, and a slot whose waiter is cancelled passes to the next one.
+//!
+//! | file | what |
+//! |---|---|
+//! | `builder`, `rate`, `rules`, `domain`, `explain` | what the user says, and which rule is for what |
+//! | `sites`, `limit` | buckets by name, bounded; what they share |
+//! | `gate`, `place`, `turn` | one request: its buckets, waiting before them, going out |
+//! | `queue`, `line`, `schedule`, `pause` | one bucket: what it grants now, its waiters, its books |
+//! | `local`, `remote` | the limiter that is asked for slots |
+//! | `answer`, `retry_after`, `hints` | what the site says of its limits |
 
+mod answer;
 mod builder;
 mod clock;
+#[cfg(feature = "psl")]
+mod domain;
 mod explain;
+mod gate;
+mod hints;
+mod limit;
+mod line;
 mod local;
+mod pause;
+mod place;
 mod queue;
 mod rate;
+mod remote;
+mod retry_after;
 mod rules;
 mod schedule;
+#[cfg(feature = "redis")]
+mod shared;
 mod sites;
 mod turn;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use url::Url;
 
 pub use builder::BudgetsBuilder;
 pub use explain::Explanation;
+pub(crate) use gate::Gate;
+pub use limit::BudgetCounts;
+pub use pause::Pauses;
 pub use rate::Budget;
+#[cfg(feature = "redis")]
+pub use shared::{SharedCounts, SharedLimits};
 pub(crate) use turn::{Passage, Turn};
 
-use crate::error::Error;
 use crate::site::Site;
-use clock::Epoch;
+use clock::At;
+use limit::{Common, Limit};
 use queue::Queue;
 use rules::Rule;
-use sites::Sites;
+use schedule::By;
+use sites::{Kind, Sites};
 
 /// How fast each site may be asked, over all endpoints of this process. Clones share it.
 ///
-/// The most specific rule wins: host with port, host, longest suffix, default. Every request
-/// that goes out is charged to its own site, each redirect hop too. Waiting is first in, first
-/// out, and a wait that would be too long fails at once.
+/// The most specific rule wins: host with port, host, longest suffix or domain, default. Every
+/// request that goes out is charged to its own site, each redirect hop too, and to the
+/// [keys](crate::LeaseOptions::charge) that it names; it passes all of them or charges none.
+/// Waiting is first in, first out, and a wait that would be too long fails at once. A site that
+/// answers 429 or 503 is [paused](Pauses).
 ///
 /// Slots are exact; a request goes out later than its slot when the timer wakes it late, when it
 /// waits for a lease, for which a slot is kept until another is due, and when another endpoint is
@@ -67,18 +96,19 @@ use sites::Sites;
 pub struct Budgets(Arc<Inner>);
 
 struct Inner {
-    epoch: Epoch,
+    common: Arc<Common>,
+    /// Of sites without a limit, while they are paused or slowed.
+    open: Arc<Limit>,
     rules: rules::Rules,
     sites: Sites,
-    /// Whether a site without a limit was ever slowed.
-    slowed: AtomicBool,
 }
 
 impl Budgets {
-    /// No limit for any site, until [`slow`](Self::slow) sets one.
+    /// No limit for any site, until [`slow`](Self::slow) or a pause sets one.
     pub fn unlimited() -> Self {
-        let (epoch, sites) = (Epoch::start(), Sites::new(DEFAULT_MAX_SITES));
-        Self(Arc::new(Inner { epoch, rules: Default::default(), sites, slowed: false.into() }))
+        let common = Arc::new(Common::new(Pauses::new(), DEFAULT_MOST_WAITING));
+        let (rules, sites) = (Default::default(), Sites::new(DEFAULT_MAX_SITES));
+        Self(Arc::new(Inner { open: Limit::unlimited(&common), common, rules, sites }))
     }
 
     /// Starts with no rule at all.
@@ -89,6 +119,11 @@ impl Budgets {
     /// Which rule is for a URL, and why.
     pub fn explain(&self, url: &Url) -> Explanation {
         Explanation::of(self, url)
+    }
+
+    /// What these budgets did so far.
+    pub fn counts(&self) -> BudgetCounts {
+        self.0.common.counters.snapshot(self.0.sites.len())
     }
 
     /// Leaves at least `delay` between the starts of a site's requests for the next `how_long`.
@@ -108,100 +143,92 @@ impl Budgets {
     /// assert_eq!(why.budget(), None, "it shows what is configured");
     /// ```
     pub fn slow(&self, site: &Site, delay: Duration, how_long: Duration) {
-        let slow = |queue: &Queue| {
-            queue.slow(delay, how_long);
-            if queue.budget.is_none() {
-                self.0.slowed.store(true, Ordering::Release);
-            }
-        };
-        if let Some(host) = self.0.rules.hosts.get(site) {
-            host.ports.iter().for_each(|(_, queue)| slow(queue));
-        }
-        match self.0.rules.find(site, None) {
-            Rule::Port(_, queue) | Rule::Host(queue) | Rule::Suffix(_, queue) => slow(queue),
-            Rule::Default(limit) => slow(&self.0.queue(site, Some(*limit))),
-            Rule::None => slow(&self.0.queue(site, None)),
-        }
+        self.0.slow(site, None, By::User, delay, how_long);
     }
 
-    /// Joins the site's queue and returns as its head.
-    ///
-    /// The wait is judged on arrival, by the rate, the queue and the last slot.
-    ///
-    /// # Errors
-    ///
-    /// [`Kind::BudgetExceeded`] at once if the wait would be longer than `max_wait`, with the
-    /// time that it would take; nothing is charged.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the queue; nothing is charged.
-    pub(crate) async fn turn(
+    /// The buckets that a request has to pass: the site's, and those of the keys.
+    pub(crate) fn gate<'a>(
         &self,
-        site: &Site,
+        site: &'a Site,
         port: Option<u16>,
-        max_wait: Duration,
-    ) -> Result<Turn, Error> {
-        if self.is_free() {
-            return Ok(Turn::unlimited());
+        keys: &'a [Box<str>],
+    ) -> Gate<'a> {
+        let inner = &*self.0;
+        if inner.rules.is_empty() && keys.is_empty() && !inner.common.is_watched() {
+            return Gate::open(site, At::default());
         }
-        match self.0.find(site, port) {
-            Some(queue) => Ok(Turn::at(queue.join(max_wait, site.as_str()).await?)),
-            None => Ok(Turn::unlimited()),
+        let now = inner.common.epoch.now();
+        let queue = inner.find(site, port, now);
+        if !keys.is_empty() {
+            return Gate::new(site, queue, keys, |key| inner.find_key(key, now), now);
         }
-    }
-
-    /// Whether nobody is queued for the site and a slot is free now.
-    pub(crate) fn would_pass(&self, site: &Site, port: Option<u16>) -> bool {
-        self.is_free() || self.0.find(site, port).is_none_or(|queue| queue.would_pass())
-    }
-
-    /// Takes a slot of the site if nobody is queued and one is free now.
-    pub(crate) fn try_pass(&self, site: &Site, port: Option<u16>) -> Option<Passage> {
-        if self.is_free() {
-            return Some(Passage::unlimited());
-        }
-        match self.0.find(site, port) {
-            None => Some(Passage::unlimited()),
-            Some(queue) => queue.try_pass().map(Passage::until),
+        match queue {
+            Some(queue) => Gate::of_site(site, queue, now),
+            None => Gate::open(site, now),
         }
     }
 
-    /// Goes through a whole turn, for benchmarks.
+    /// Goes through all that a request which need not wait goes through, for benchmarks.
     #[cfg(feature = "test-util")]
     #[doc(hidden)]
-    pub async fn admit(&self, url: &Url, max_wait: Duration) -> Result<(), Error> {
-        let site = Site::of(url).ok_or_else(|| {
-            Error::new(crate::Kind::UnsupportedRequest, "the url has no site to ask")
-        })?;
-        let mut turn = self.turn(&site, url.port_or_known_default(), max_wait).await?;
-        turn.slot().await?;
-        drop(turn.spend());
-        Ok(())
-    }
-
-    fn is_free(&self) -> bool {
-        self.0.rules.is_empty() && !self.0.slowed.load(Ordering::Acquire)
+    pub fn pass(&self, site: &Site, port: Option<u16>) -> bool {
+        self.gate(site, port, &[]).try_pass().is_some()
     }
 }
 
 impl Inner {
-    /// The queue that a request has to go through; `None` if it need not queue.
-    fn find(&self, site: &Site, port: Option<u16>) -> Option<Arc<Queue>> {
+    /// The bucket that a request has to pass; `None` if it has none.
+    fn find(&self, site: &Site, port: Option<u16>, now: At) -> Option<Arc<Queue>> {
         let queue = match self.rules.find(site, port) {
-            Rule::Port(_, queue) | Rule::Host(queue) | Rule::Suffix(_, queue) => {
-                let limited = queue.budget.is_some() || self.slowed.load(Ordering::Acquire);
+            Rule::Default(limit, of) => {
+                return Some(self.sites.find_or_make(Kind::Site, of, limit, now));
+            }
+            Rule::Port(_, queue)
+            | Rule::Host(queue)
+            | Rule::Suffix(_, queue)
+            | Rule::Domain(_, queue) => {
+                let limited = queue.limit.budget.is_some() || self.common.is_watched();
                 limited.then(|| Arc::clone(queue))?
             }
-            Rule::Default(limit) => self.queue(site, Some(*limit)),
-            Rule::None if self.slowed.load(Ordering::Acquire) => self.sites.find(site)?,
+            Rule::None if self.common.is_watched() => self.sites.find(Kind::Site, site.as_str())?,
             Rule::None => return None,
         };
-        (!queue.is_open()).then_some(queue)
+        (!queue.is_open(now)).then_some(queue)
     }
 
-    fn queue(&self, site: &Site, limit: Option<(Budget, rate::Pace)>) -> Arc<Queue> {
-        self.sites.find_or(site, || Queue::new(self.epoch, limit))
+    /// The bucket of a key; `None` if no rule is for it.
+    fn find_key(&self, key: &str, now: At) -> Option<Arc<Queue>> {
+        match self.rules.keys.get(key) {
+            Some(queue) => Some(Arc::clone(queue)),
+            None => {
+                let limit = self.rules.default_key.as_ref()?;
+                Some(self.sites.find_or_make(Kind::Key, key, limit, now))
+            }
+        }
+    }
+
+    /// The bucket of a site, made if it has none.
+    fn bucket(&self, site: &Site, port: Option<u16>) -> Arc<Queue> {
+        let (limit, of) = match self.rules.find(site, port) {
+            Rule::Port(_, queue)
+            | Rule::Host(queue)
+            | Rule::Suffix(_, queue)
+            | Rule::Domain(_, queue) => return Arc::clone(queue),
+            Rule::Default(limit, of) => (limit, of),
+            Rule::None => (&self.open, site.as_str()),
+        };
+        self.sites.find_or_make(Kind::Site, of, limit, self.common.epoch.now())
+    }
+
+    /// Slows the bucket of a site, and without a port those of all ports of the host.
+    fn slow(&self, site: &Site, port: Option<u16>, by: By, delay: Duration, how_long: Duration) {
+        self.common.watch();
+        if port.is_none()
+            && let Some(host) = self.rules.hosts.get(site)
+        {
+            host.ports.iter().for_each(|(_, queue)| queue.slow(by, delay, how_long));
+        }
+        self.bucket(site, port).slow(by, delay, how_long);
     }
 }
 
@@ -211,8 +238,11 @@ impl fmt::Debug for Budgets {
     }
 }
 
-/// More hosts than one process crawls at a time, in some 35 MB.
+/// More hosts than one process crawls at a time, in some 40 MB.
 const DEFAULT_MAX_SITES: usize = 100_000;
+
+/// More than one process has requests under way.
+const DEFAULT_MOST_WAITING: usize = 100_000;
 
 #[cfg(test)]
 mod tests;

@@ -1,141 +1,290 @@
-//! The queue before one site: first in, first out, and only its head asks the limiter.
+//! One bucket: its books, those who wait for it, and what it may grant now.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep_until};
+use super::clock::At;
+use super::limit::Limit;
+use super::line::Line;
+use super::local::{Limiter, Local, Slot};
+use super::pause::{Pause, Probe};
+use super::remote::Remote;
+use super::schedule::{By, Schedule};
+use super::turn::Cause;
 
-use super::clock::{At, Epoch};
-use super::local::{Limiter, Local};
-use super::rate::{Budget, Pace};
-use super::schedule::Schedule;
-use crate::error::{Error, Kind};
-
-/// One bucket and those who wait for it.
+/// One bucket and those who wait for it. Only the head of its line asks the limiter.
 pub(super) struct Queue {
-    /// `None` where there is no limit; such a queue is only entered while the site is slowed.
-    pub(super) budget: Option<Budget>,
-    pub(super) limiter: Option<Local>,
-    epoch: Epoch,
+    pub(super) limit: Arc<Limit>,
+    pub(super) limiter: Limits,
     state: Mutex<State>,
-    /// One permit, which is being the head. It is handed on in the order of arrival.
-    head: Semaphore,
+}
+
+/// Who decides on slots.
+pub(super) enum Limits {
+    /// Nobody: there is no rate.
+    None,
+    Local(Local),
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis is asked"))]
+    Remote(Arc<dyn Limiter>),
 }
 
 pub(super) struct State {
     pub(super) schedule: Schedule,
-    /// Those in the queue, the head among them.
-    waiting: usize,
+    /// Those who have entered and not gone out yet, in the line or stepped aside.
+    pub(super) waiting: u32,
+    pub(super) flights: Flights,
+    pub(super) line: Option<Box<Line>>,
+    pub(super) pause: Option<Box<Pause>>,
+    pub(super) remote: Option<Box<Remote>>,
+}
+
+/// The requests under way.
+#[derive(Default)]
+pub(super) struct Flights {
+    pub(super) count: u32,
+    /// How long they last, over the last ten or so, in milliseconds.
+    mean_ms: u32,
+}
+
+/// What the head can do next.
+#[derive(Debug, PartialEq)]
+pub(super) enum Step {
+    /// A slot is due and kept for it.
+    Go,
+    /// A slot is kept for it, and due then.
+    Sleep(At),
+    /// Reserve the next slot from then on.
+    Reserve(At),
+    /// Nothing before the end of the pause that began then.
+    Paused { began: Option<At>, until: At },
+    /// Nothing before a signal, or before then.
+    Look(Cause, Option<At>),
+    /// The site went on refusing; it may be asked again then.
+    Refuses(At),
 }
 
 impl Queue {
-    /// A queue for a budget with its checked numbers, or for no limit.
-    pub(super) fn new(epoch: Epoch, limit: Option<(Budget, Pace)>) -> Self {
-        let pace = limit.map(|(_, pace)| pace).unwrap_or_default();
-        Self {
-            budget: limit.map(|(budget, _)| budget),
-            limiter: Local::new(pace.interval, pace.burst),
-            epoch,
-            state: Mutex::new(State { schedule: Schedule::new(pace), waiting: 0 }),
-            head: Semaphore::new(1),
+    /// The bucket of this name: no other rule's has it.
+    pub(super) fn new(name: &str, limit: Arc<Limit>) -> Self {
+        #[cfg(feature = "redis")]
+        if let Some(sharing) = &limit.sharing {
+            return Self::with(Limits::Remote(sharing.limiter(name, &limit)), limit);
         }
+        let _ = name;
+        let limiter = Local::new(&limit.pace).map_or(Limits::None, Limits::Local);
+        Self::with(limiter, limit)
     }
 
-    /// Waits to become the head, unless the wait for a slot would be longer than allowed.
-    pub(super) async fn join(
-        self: Arc<Self>,
-        max_wait: Duration,
-        site: &str,
-    ) -> Result<Place, Error> {
-        let now = self.now();
-        self.enter(now, max_wait).map_err(|refused| refused.for_site(site))?;
-        let mut place = Place::new(self, now);
-        if !place.try_lead() {
-            // Boxed as are all waits here: the futures of those who need not wait stay small.
-            Box::pin(place.wait_to_lead()).await;
-        }
-        Ok(place)
+    pub(super) fn with(limiter: Limits, limit: Arc<Limit>) -> Self {
+        let state = State {
+            schedule: Schedule::new(&limit.pace),
+            waiting: 0,
+            flights: Flights::default(),
+            line: None,
+            pause: None,
+            remote: None,
+        };
+        Self { limiter, limit, state: Mutex::new(state) }
     }
 
     /// Whether nobody is queued and a slot is due now.
-    pub(super) fn would_pass(&self) -> bool {
-        let now = self.now();
-        let state = self.state();
-        state.waiting == 0 && state.schedule.forecast(now, 0) <= now
+    pub(super) fn would_pass(&self, state: &mut State, now: At) -> bool {
+        state.waiting == 0
+            && self.barred(state, now).is_none()
+            && (state.schedule.kept().is_some() || !matches!(self.limiter, Limits::Remote(_)))
+            && state.schedule.forecast(now, 0, 0) <= now
     }
 
-    /// Uses up a slot if nobody is queued and one is due now; tells how long the slot is good.
-    ///
-    /// Nobody is the head meanwhile, for who enters has to take the same lock.
-    pub(super) fn try_pass(&self) -> Option<Instant> {
-        let now = self.now();
-        let mut state = self.state();
-        if state.waiting > 0 || !self.has_slot(&mut state.schedule, now, now) {
-            return None;
+    /// What one can do who becomes the head now, or was kept from going out: a slot may have
+    /// become too old meanwhile.
+    pub(super) fn look(&self, state: &mut State, joined: At, now: At) -> Step {
+        if let Some(lapsed) = state.schedule.lapsed(now) {
+            self.lapsed(lapsed);
         }
-        let good_until = state.schedule.good_until();
-        state.schedule.spend(|| now);
-        Some(self.epoch.instant(good_until))
+        self.step(state, joined, now)
     }
 
-    /// Whether a slot is kept or taken that is due now.
-    fn has_slot(&self, schedule: &mut Schedule, joined: At, now: At) -> bool {
-        self.known_slot(schedule, joined, now).is_ok_and(|slot| slot <= now)
-    }
-
-    /// The slot that is kept, or one that is due already; else from when to reserve.
-    fn known_slot(&self, schedule: &mut Schedule, joined: At, now: At) -> Result<At, At> {
-        if let Some(kept) = schedule.kept(now) {
-            return Ok(kept);
+    /// What the head can do next; a slot that is due is kept for it.
+    pub(super) fn step(&self, state: &mut State, joined: At, now: At) -> Step {
+        if let Some(barred) = self.barred(state, now) {
+            return barred;
         }
+        let slot = match state.schedule.kept() {
+            Some(kept) => kept,
+            None => match self.slot_now(&mut state.schedule, joined, now) {
+                Ok(slot) => slot,
+                Err(from) => return Step::Reserve(from),
+            },
+        };
+        if slot <= now { Step::Go } else { Step::Sleep(slot) }
+    }
+
+    /// A slot that is due already; else from when to reserve.
+    fn slot_now(&self, schedule: &mut Schedule, joined: At, now: At) -> Result<At, At> {
         let from = schedule.from(joined, now);
         if from > now || !schedule.is_due(now) {
             return Err(from);
         }
-        let slot = match &self.limiter {
-            Some(limiter) => limiter.try_reserve(from, now).ok_or(from)?,
-            None => from,
+        let at = match &self.limiter {
+            Limits::None => from,
+            Limits::Local(limiter) => limiter.try_reserve(from, now).ok_or(from)?,
+            Limits::Remote(_) => return Err(from),
         };
-        Ok(schedule.reserved(slot))
+        Ok(schedule.reserved(Slot { at, place: None }))
     }
 
-    /// Counts a newcomer in, unless it would wait too long by the rate, the queue and the last
-    /// slot.
-    fn enter(&self, now: At, max_wait: Duration) -> Result<(), TooLong> {
-        let longest = self.budget.and_then(|budget| budget.longest_wait());
-        let max_wait = longest.map_or(max_wait, |longest| longest.min(max_wait));
-        let mut state = self.state();
-        let wait = state.schedule.forecast(now, state.waiting).since(now);
-        if wait > max_wait {
-            return Err(TooLong { wait, max_wait });
+    /// What keeps the head from a slot, apart from the rate.
+    fn barred(&self, state: &mut State, now: At) -> Option<Step> {
+        if state.pause.is_some()
+            && let Some(paused) = self.paused(state, now)
+        {
+            return Some(paused);
         }
-        state.waiting += 1;
-        Ok(())
+        if let Some(remote) = &mut state.remote
+            && let Some(again) = remote.barred(now)
+        {
+            return Some(again);
+        }
+        let full = state.flights.count >= self.limit.pace.in_flight && self.counts_places();
+        full.then_some(Step::Look(Cause::InFlight, None))
     }
 
-    pub(super) fn slow(&self, delay: Duration, how_long: Duration) {
+    fn paused(&self, state: &mut State, now: At) -> Option<Step> {
+        let pause = state.pause.as_deref()?;
+        if pause.gives_up(now, self.limit.common.pauses.most) {
+            return Some(Step::Refuses(pause.until));
+        }
+        if pause.is_on(now) {
+            return Some(Step::Paused { began: pause.began, until: pause.until });
+        }
+        match pause.probe {
+            Probe::Out => return Some(Step::Look(Cause::Pause, None)),
+            Probe::Due => self.restart(&mut state.schedule, now),
+            Probe::Answered if pause.is_forgotten(now) => state.pause = None,
+            Probe::Answered => {}
+        }
+        None
+    }
+
+    /// Takes away what was stored up, if it is a slot or more.
+    pub(super) fn restart(&self, schedule: &mut Schedule, now: At) {
+        let pace = &self.limit.pace;
+        if schedule.full_at().plus(pace.interval) <= now.plus(pace.tolerance()) {
+            schedule.restart(now);
+            if let Limits::Local(limiter) = &self.limiter {
+                limiter.restart(now);
+            }
+        }
+    }
+
+    /// Makes a new bucket no fuller than one that stood in for it.
+    pub(super) fn resume_from(&self, other: &Self, now: At) {
+        let full_at = other.state().schedule.full_at();
+        let pace = &self.limit.pace;
+        if full_at > now {
+            self.restart(&mut self.state().schedule, full_at.minus(pace.tolerance()));
+        }
+    }
+
+    /// Uses the kept slot up, and tells what has to be given back when the exchange ends.
+    pub(super) fn spend(self: &Arc<Self>, state: &mut State, now: At) -> Option<Stay> {
+        let place = state.schedule.spend(now);
+        let probe = match state.pause.as_deref_mut() {
+            Some(pause) if pause.probe == Probe::Due => {
+                pause.probe = Probe::Out;
+                pause.began
+            }
+            _ => None,
+        };
+        let counted = self.limit.pace.in_flight != u32::MAX && self.counts_places();
+        state.flights.count += u32::from(counted);
+        (counted || probe.is_some() || place.is_some()).then(|| Stay {
+            queue: Arc::clone(self),
+            since: now,
+            counted,
+            probe,
+            place,
+        })
+    }
+
+    /// A server counts the places itself.
+    fn counts_places(&self) -> bool {
+        !matches!(self.limiter, Limits::Remote(_))
+    }
+
+    pub(super) fn lapsed(&self, slot: Slot) {
+        if let Limits::Remote(limiter) = &self.limiter {
+            limiter.lapsed(slot);
+        }
+    }
+
+    /// When one who finds `ahead` others before it may go, as far as can be said, and why not
+    /// sooner.
+    pub(super) fn forecast(&self, state: &State, now: At, ahead: usize) -> (At, Cause) {
+        let pace = &self.limit.pace;
+        let pause = state.pause.as_deref();
+        if let Some(pause) = pause.filter(|pause| pause.is_on(now)) {
+            let after = pace.interval.saturating_mul(ahead as u64);
+            return (pause.until.plus(after), Cause::Pause);
+        }
+        let at = state.schedule.forecast(now, ahead, pace.jitter / 2);
+        if pause.is_some_and(|pause| pause.probe == Probe::Out) {
+            return (at, Cause::Pause);
+        }
+        let full = state.flights.count >= pace.in_flight && self.counts_places();
+        (at, if full { Cause::InFlight } else { Cause::Rate })
+    }
+
+    /// When a place in flight comes free for one who finds `ahead` others before it, going by
+    /// how long the last ones were taken.
+    pub(super) fn guess(&self, state: &State, now: At, ahead: usize) -> At {
+        let rounds = 1 + ahead as u64 / u64::from(self.limit.pace.in_flight);
+        let each = u64::from(state.flights.mean_ms).saturating_mul(1_000_000);
+        now.plus(each.saturating_mul(rounds))
+    }
+
+    pub(super) fn slow(&self, by: By, delay: Duration, how_long: Duration) {
         let now = self.now();
-        self.state().schedule.slow(delay, now, now.after(how_long));
+        let waker = {
+            let mut state = self.state();
+            state.schedule.slow(by, delay, now, now.after(how_long));
+            state.line.as_deref_mut().and_then(Line::signal)
+        };
+        wake(waker);
     }
 
     /// Whether requests need not queue here at this moment.
-    pub(super) fn is_open(&self) -> bool {
-        self.budget.is_none() && !self.state().schedule.is_slow(self.now())
+    pub(super) fn is_open(&self, now: At) -> bool {
+        if self.limit.budget.is_some() {
+            return false;
+        }
+        let state = self.state();
+        !state.schedule.is_slow(now)
+            && state
+                .pause
+                .as_deref()
+                .is_none_or(|pause| !pause.is_on(now) && pause.probe == Probe::Answered)
     }
 
     pub(super) fn now(&self) -> At {
-        self.epoch.now()
+        self.limit.common.epoch.now()
     }
 
+    /// Whether a new bucket would behave as this one does.
     pub(super) fn is_fresh(&self, now: At) -> bool {
-        self.state().schedule.is_fresh(now)
+        let state = self.state();
+        state.waiting == 0
+            && state.flights.count == 0
+            && state.schedule.is_fresh(now)
+            && state.pause.as_deref().is_none_or(|pause| pause.is_forgotten(now))
     }
 
-    /// How many are in the queue, and whether being the head is free.
+    /// How many have entered, and whether nobody is in the line.
     #[cfg(test)]
-    pub(super) fn idle(&self) -> (usize, usize) {
-        (self.state().waiting, self.head.available_permits())
+    pub(super) fn idle(&self) -> (u32, bool) {
+        let state = self.state();
+        (state.waiting, state.line.as_deref().is_none_or(Line::is_empty))
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -143,114 +292,61 @@ impl Queue {
     }
 }
 
-/// A wait that is longer than allowed.
-struct TooLong {
-    wait: Duration,
-    max_wait: Duration,
-}
-
-impl TooLong {
-    fn for_site(self, site: &str) -> Error {
-        let max_wait = self.max_wait;
-        let message = format!("the wait for {site} is longer than the {max_wait:.1?} allowed");
-        Error::new(Kind::BudgetExceeded, message).with_retry_after(self.wait)
+impl State {
+    pub(super) fn line(&mut self) -> &mut Line {
+        self.line.get_or_insert_default()
     }
 }
 
-/// A place in a queue; dropping it leaves the queue and makes the next one the head.
-pub(super) struct Place {
+/// What an exchange holds on to until its body ends. Dropping it gives it back.
+pub(crate) struct Stay {
     queue: Arc<Queue>,
-    joined: At,
-    leads: bool,
-    spent: bool,
+    since: At,
+    counted: bool,
+    /// It is the probe of the pause that began then.
+    probe: Option<At>,
+    /// The server's name for its place.
+    place: Option<u64>,
 }
 
-impl Place {
-    /// The place of one who has entered.
-    fn new(queue: Arc<Queue>, joined: At) -> Self {
-        Self { queue, joined, leads: false, spent: false }
-    }
-
-    fn try_lead(&mut self) -> bool {
-        let Ok(permit) = self.queue.head.try_acquire() else { return false };
-        permit.forget();
-        self.leads = true;
-        true
-    }
-
-    async fn wait_to_lead(&mut self) {
-        // The semaphore is never closed.
-        if let Ok(permit) = self.queue.head.acquire().await {
-            permit.forget();
-            self.leads = true;
-        }
-    }
-
-    /// Takes over the kept slot or reserves the next one, and sleeps to it.
-    pub(super) async fn slot(&mut self) -> Result<(), Error> {
-        let now = self.queue.now();
-        let known = self.queue.known_slot(&mut self.queue.state().schedule, self.joined, now);
-        match known {
-            Ok(slot) if slot <= now => Ok(()),
-            slot => Box::pin(self.wait_for(slot, now)).await,
-        }
-    }
-
-    /// Sleeps to a slot, or to one that is reserved from a moment on.
-    async fn wait_for(&self, slot: Result<At, At>, began: At) -> Result<(), Error> {
-        let mut due = match slot {
-            Ok(slot) => slot,
-            Err(from) => self.reserve(from).await?,
-        };
-        let mut now = began;
-        while now < due {
-            sleep_until(self.queue.epoch.instant(due)).await;
-            now = self.queue.now();
-            due = self.queue.state().schedule.keep(due);
-        }
-        Ok(())
-    }
-
-    async fn reserve(&self, from: At) -> Result<At, Error> {
-        let slot = match &self.queue.limiter {
-            Some(limiter) => limiter.reserve(from).await?,
-            None => from,
-        };
-        Ok(self.queue.state().schedule.reserved(slot))
-    }
-
-    /// Takes a slot only if one is due now.
-    pub(super) fn try_slot(&mut self) -> bool {
-        let now = self.queue.now();
-        self.queue.has_slot(&mut self.queue.state().schedule, self.joined, now)
-    }
-
-    #[cfg(test)]
-    pub(super) fn grace(&self) -> Duration {
-        self.queue.state().schedule.grace()
-    }
-
-    /// Until when the slot is good for the site that has not seen what used it.
-    pub(super) fn good_until(&self) -> Instant {
-        self.queue.epoch.instant(self.queue.state().schedule.good_until())
-    }
-
-    /// Uses the slot up.
-    pub(super) fn spend(mut self) {
-        self.spent = true;
-    }
-}
-
-impl Drop for Place {
+impl Drop for Stay {
     fn drop(&mut self) {
-        let mut state = self.queue.state();
-        state.waiting -= 1;
-        if self.spent {
-            state.schedule.spend(|| self.queue.now());
+        if let (Some(place), Limits::Remote(limiter)) = (self.place, &self.queue.limiter) {
+            limiter.left(place);
         }
-        drop(state);
-        if self.leads {
-            self.queue.head.add_permits(1);
-        }
+        let now = self.queue.now();
+        let waker = {
+            let mut state = self.queue.state();
+            if self.counted {
+                state.flights.land(now.since(self.since));
+            }
+            if self.place.is_some() {
+                state.ask_again();
+            }
+            if let (Some(began), Some(pause)) = (self.probe, state.pause.as_deref_mut())
+                && pause.probe == Probe::Out
+                && pause.began == Some(began)
+            {
+                // It was never answered; the next one is the probe.
+                pause.probe = Probe::Due;
+            }
+            state.line.as_deref_mut().and_then(Line::signal)
+        };
+        wake(waker);
     }
+}
+
+impl Flights {
+    fn land(&mut self, lasted: Duration) {
+        self.count -= 1;
+        let lasted = u32::try_from(lasted.as_millis()).unwrap_or(u32::MAX);
+        self.mean_ms = match self.mean_ms {
+            0 => lasted,
+            mean => mean - mean / 8 + lasted / 8,
+        };
+    }
+}
+
+pub(super) fn wake(wakers: impl IntoIterator<Item = Waker>) {
+    wakers.into_iter().for_each(Waker::wake);
 }

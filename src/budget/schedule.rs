@@ -1,139 +1,188 @@
-//! The books of one site: which slot is kept, what is charged, and how long a newcomer waits.
+//! The books of one bucket: which slot is kept, what is charged, and how long a newcomer waits.
 
 use std::time::Duration;
 
-use super::clock::At;
+use super::clock::{At, nanos};
+use super::local::Slot;
 use super::rate::Pace;
 
 /// A wake-up this late counts as on time: the next slot is reckoned from the last one and not
 /// from now, or timers (1 ms in tokio) would eat the rate of fast sites.
-const SLACK: Duration = Duration::from_millis(2);
+const SLACK: u64 = 2_000_000;
 
 #[derive(Default)]
 pub(super) struct Schedule {
-    pace: Pace,
+    interval: u64,
+    tolerance: u64,
     /// When the bucket is full again: nothing that was charged counts any more.
     full_at: At,
     /// The last slot that was charged.
     last: At,
     /// The reserved slot that nobody has used yet. It belongs to the queue.
-    kept: Option<At>,
+    kept: Option<Slot>,
     /// When the last request started, at the latest.
     started: Option<At>,
-    slow: Option<Slow>,
+    slows: Option<Box<Slows>>,
+}
+
+/// What lowers the rate for a while.
+#[derive(Default)]
+struct Slows {
+    /// By the user.
+    asked: Option<Slow>,
+    /// By the site's own hints.
+    hinted: Option<Slow>,
 }
 
 /// At least `delay` between starts, until it ends.
 #[derive(Clone, Copy)]
 struct Slow {
-    delay: Duration,
+    delay: u64,
     until: At,
 }
 
+/// Who slows a site.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum By {
+    User,
+    Hint,
+}
+
 impl Schedule {
-    pub(super) fn new(pace: Pace) -> Self {
-        Self { pace, ..Self::default() }
+    pub(super) fn new(pace: &Pace) -> Self {
+        let (interval, tolerance) = (pace.interval, pace.tolerance());
+        Self { interval, tolerance, ..Self::default() }
     }
 
     /// Lowers the rate until `until`, from the last start on.
-    pub(super) fn slow(&mut self, delay: Duration, now: At, until: At) {
+    pub(super) fn slow(&mut self, by: By, delay: Duration, now: At, until: At) {
         if !self.is_slow(now) {
             // The start is at most the grace later than its slot.
-            self.started = self.started.map(|slot| slot.after(self.grace()).min(now));
+            self.started = self.started.map(|slot| slot.plus(self.grace()).min(now));
         }
-        self.slow = Some(Slow { delay, until });
+        let slow = Some(Slow { delay: nanos(delay), until });
+        let slows = self.slows.get_or_insert_default();
+        match by {
+            By::User => slows.asked = slow,
+            By::Hint => slows.hinted = slow,
+        }
     }
 
     /// A slot lapses after the grace, but never before another one is due: what it was charged
     /// for would be lost, and a slow site starved by a busy pool.
-    fn has_lapsed(&self, kept: At, now: At) -> bool {
-        now.since(kept) > self.grace() && self.is_due(now)
+    fn has_lapsed(&self, kept: Slot, now: At) -> bool {
+        now.nanos_since(kept.at) > self.grace() && self.is_due(now)
     }
 
-    /// The slot that is kept for the head; one older than the grace lapses.
-    pub(super) fn kept(&mut self, now: At) -> Option<At> {
-        let kept = self.kept.take()?;
-        if self.has_lapsed(kept, now) {
-            return None;
-        }
-        Some(self.keep(kept))
+    /// When the slot that is kept for the head may be used.
+    pub(super) fn kept(&mut self) -> Option<At> {
+        let at = self.kept?.at;
+        if self.slows.is_none() { Some(at) } else { Some(self.keep_at(at)) }
+    }
+
+    /// Takes away the kept slot if it is older than the grace.
+    pub(super) fn lapsed(&mut self, now: At) -> Option<Slot> {
+        let kept = self.kept?;
+        if self.has_lapsed(kept, now) { self.kept.take() } else { None }
     }
 
     /// Books a slot that the limiter charged, and tells when it may be used.
-    pub(super) fn reserved(&mut self, slot: At) -> At {
-        self.full_at = self.full_at.max(slot).after(self.pace.interval);
-        self.keep(slot)
-    }
-
-    /// Keeps a slot for the queue; tells when it may be used, which is later on a slowed site.
-    pub(super) fn keep(&mut self, slot: At) -> At {
-        let slot = self.not_before(slot);
-        self.last = slot;
+    pub(super) fn reserved(&mut self, slot: Slot) -> At {
+        self.full_at = self.full_at.max(slot.at).plus(self.interval);
         self.kept = Some(slot);
-        slot
+        self.keep_at(slot.at)
     }
 
-    #[cfg(test)]
-    pub(super) fn forget_kept(&mut self) {
-        self.kept = None;
+    /// Moves the kept slot to when it may be used, which is later on a slowed site.
+    fn keep_at(&mut self, at: At) -> At {
+        let at = self.not_before(at);
+        self.last = at;
+        if let Some(kept) = &mut self.kept {
+            kept.at = at;
+        }
+        at
     }
 
-    /// Uses the kept slot up; `now` is asked only where the very moment matters.
-    pub(super) fn spend(&mut self, now: impl FnOnce() -> At) {
+    pub(super) fn forget_kept(&mut self) -> Option<Slot> {
+        self.kept.take()
+    }
+
+    /// Nothing is stored up at `now` any more; see [`Limiter::restart`](super::local::Limiter).
+    pub(super) fn restart(&mut self, now: At) {
+        self.full_at = self.full_at.max(now.plus(self.tolerance));
+    }
+
+    /// Uses the kept slot up; `now` is when the request starts.
+    pub(super) fn spend(&mut self, now: At) -> Option<u64> {
         let slot = self.kept.take();
-        self.started = Some(if self.slow.is_some() { now() } else { slot.unwrap_or(self.last) });
+        let at = slot.map_or(self.last, |slot| slot.at);
+        self.started = Some(if self.slows.is_some() { now } else { at });
+        slot.and_then(|slot| slot.place)
     }
 
     /// Until when the kept slot is good for the site that has not seen what used it.
     pub(super) fn good_until(&self) -> At {
-        self.kept.unwrap_or(self.last).after(self.grace())
+        self.kept.map_or(self.last, |slot| slot.at).plus(self.grace())
     }
 
     /// The moment to ask the limiter about, for a request that has been waiting since `joined`.
     pub(super) fn from(&self, joined: At, now: At) -> At {
-        let late = now.since(self.last) <= SLACK;
+        let late = now.nanos_since(self.last) <= SLACK;
         self.not_before(if late { joined.max(self.last).min(now) } else { now })
     }
 
     /// Whether a slot is due by `now`, as far as this process knows.
     pub(super) fn is_due(&self, now: At) -> bool {
-        self.full_at.before(self.pace.tolerance()) <= now
+        self.next() <= now
+    }
+
+    /// When the next slot is due, as far as this process knows.
+    pub(super) fn next(&self) -> At {
+        self.full_at.minus(self.tolerance)
     }
 
     /// How long a slot may be kept for a lease: one interval, at most a second.
-    pub(super) fn grace(&self) -> Duration {
-        const LONGEST: Duration = Duration::from_secs(1);
-        if self.pace.interval.is_zero() { LONGEST } else { self.pace.interval.min(LONGEST) }
+    pub(super) fn grace(&self) -> u64 {
+        const LONGEST: u64 = 1_000_000_000;
+        if self.interval == 0 { LONGEST } else { self.interval.min(LONGEST) }
     }
 
-    /// The slot that a request gets which finds `ahead` others before it.
-    pub(super) fn forecast(&self, now: At, ahead: usize) -> At {
-        let kept = self.kept.filter(|kept| !self.has_lapsed(*kept, now));
+    /// The slot that a request gets which finds `ahead` others before it, each of them `extra`
+    /// later than its slot.
+    pub(super) fn forecast(&self, now: At, ahead: usize, extra: u64) -> At {
+        let kept = self.kept.filter(|kept| !self.has_lapsed(*kept, now)).map(|kept| kept.at);
         let charges = match (kept, ahead) {
             (Some(kept), 0) => return self.not_before(kept).max(now),
             (Some(_), _) => ahead - 1,
             (None, _) => ahead,
-        };
-        let charges = u32::try_from(charges).unwrap_or(u32::MAX);
-        let slot = self.full_at.max(now).after(self.pace.interval.saturating_mul(charges));
-        let slot = slot.before(self.pace.tolerance()).max(now);
+        } as u64;
+        let each = self.interval.saturating_add(extra);
+        let slot = self.full_at.max(now).plus(each.saturating_mul(charges));
+        let slot = slot.minus(self.tolerance).max(now);
+        if self.slows.is_none() {
+            return slot;
+        }
         self.forecast_slow(slot, kept.or(self.started), charges, now)
     }
 
     /// `slot`, or as much later as `charges` requests since the last start were slowed.
-    fn forecast_slow(&self, slot: At, last: Option<At>, charges: u32, now: At) -> At {
-        let Some(Slow { delay, until }) = self.slow.filter(|slow| slot < slow.until) else {
-            return slot;
+    fn forecast_slow(&self, slot: At, last: Option<At>, charges: u64, now: At) -> At {
+        let slowed = |Slow { delay, until }: Slow| {
+            let first = last.map_or(now, |last| last.plus(delay).max(now));
+            first.plus(delay.saturating_mul(charges)).min(until)
         };
-        let slowed = match last {
-            Some(last) => last.after(delay).max(now),
-            None => now,
-        };
-        slowed.after(delay.saturating_mul(charges)).min(until).max(slot)
+        self.slows(slot).map(slowed).fold(slot, At::max)
+    }
+
+    /// What slows a request that may otherwise go at `slot`.
+    fn slows(&self, slot: At) -> impl Iterator<Item = Slow> {
+        let each = |slows: &Slows| [slows.asked, slows.hinted];
+        let all = self.slows.as_deref().map_or([None; 2], each);
+        all.into_iter().flatten().filter(move |slow| slot < slow.until)
     }
 
     pub(super) fn is_slow(&self, now: At) -> bool {
-        self.slow.is_some_and(|slow| now < slow.until)
+        self.slows(now).next().is_some()
     }
 
     /// Whether a new schedule would behave as this one does.
@@ -141,13 +190,14 @@ impl Schedule {
         self.full_at <= now && !self.is_slow(now)
     }
 
+    /// When nothing that was charged counts any more.
+    pub(super) fn full_at(&self) -> At {
+        self.full_at
+    }
+
     /// `slot`, or as much later as the site was slowed.
     fn not_before(&self, slot: At) -> At {
-        match (self.slow, self.started) {
-            (Some(Slow { delay, until }), Some(started)) if slot < until => {
-                started.after(delay).min(until).max(slot)
-            }
-            _ => slot,
-        }
+        let Some(started) = self.started.filter(|_| self.slows.is_some()) else { return slot };
+        self.slows(slot).map(|slow| started.plus(slow.delay).min(slow.until)).fold(slot, At::max)
     }
 }

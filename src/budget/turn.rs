@@ -1,79 +1,142 @@
-//! What a request holds between asking for a site's budget and going out.
+//! What a request holds between asking for its budgets and going out.
 
-use tokio::time::Instant;
+use smallvec::SmallVec;
 
-use super::queue::Place;
-use crate::error::Error;
+use super::clock::At;
+use super::place::{Place, Readiness};
+use super::queue::Stay;
+use crate::error::{Error, Kind};
 
-/// The head's place in a site's queue, or nothing for a site without a limit.
+/// Places before all buckets of a request: those of its keys, and the site's as the last.
 ///
-/// Dropping it passes the place on, and a slot that was reserved with it.
+/// Dropping it passes the places on, and slots that were reserved with them.
 #[must_use]
-pub(crate) struct Turn(Option<Place>);
+pub(crate) struct Turn {
+    pub(super) places: SmallVec<[Place; 1]>,
+}
 
 impl Turn {
-    pub(super) fn unlimited() -> Self {
-        Self(None)
-    }
-
-    pub(super) fn at(place: Place) -> Self {
-        Self(Some(place))
-    }
-
-    /// Takes over the slot that was left reserved or reserves the next one, and sleeps to it.
+    /// Takes over slots that were left reserved or reserves the next ones, and sleeps to them.
     ///
-    /// It may be called again when the slot has been kept longer than the grace.
+    /// A bucket is held only while it waits for a later one for a moment: for its slot, not for
+    /// a pause or a long queue. Buckets are waited for in one order, so that no two requests
+    /// hold what the other one waits for. It may be called again when slots have been kept
+    /// longer than the grace.
     ///
     /// # Cancel safety
     ///
-    /// The slot stays reserved for the queue: this turn or the next one takes it over.
+    /// Slots stay reserved for their queues: this turn or the next ones take them over.
     pub(crate) async fn slot(&mut self) -> Result<(), Error> {
-        match &mut self.0 {
-            Some(place) => place.slot().await,
-            None => Ok(()),
+        let mut nth = 0;
+        while nth < self.places.len() {
+            match self.places[nth].ready(nth > 0).await? {
+                Readiness::Ready => nth += 1,
+                Readiness::Far if self.far(nth).await? => nth += 1,
+                // All that it gave up it gets back first.
+                Readiness::Far => nth = 0,
+            }
         }
+        Ok(())
     }
 
-    /// Takes a slot only if one is due now, without sleeping.
+    /// Waits for one bucket holding no other; whether the earlier ones can then go as well.
+    async fn far(&mut self, nth: usize) -> Result<bool, Error> {
+        let (earlier, rest) = self.places.split_at_mut(nth);
+        let Some(far) = rest.first_mut() else { return Ok(true) };
+        earlier.iter_mut().for_each(Place::step_aside);
+        far.ready(false).await?;
+        let now = far.now();
+        let all = earlier.iter_mut().all(|place| place.try_ready(now));
+        if !all {
+            far.step_aside();
+            earlier.iter_mut().for_each(Place::step_aside);
+        }
+        Ok(all)
+    }
+
+    /// Takes slots only if they are due now, without sleeping.
     pub(crate) fn try_slot(&mut self) -> bool {
-        self.0.as_mut().is_none_or(Place::try_slot)
+        let Some(now) = self.places.first().map(Place::now) else { return true };
+        self.places.iter_mut().all(|place| place.try_ready(now))
+    }
+
+    /// The request goes out now; the next waiters become the heads.
+    pub(crate) fn spend(self) -> Passage {
+        let Some(now) = self.places.first().map(Place::now) else { return Passage::unlimited() };
+        let good_until = self.places.iter().map(Place::good_until).min();
+        let stays = self.places.into_iter().filter_map(|place| place.spend(now)).collect();
+        Passage { sent: now, good_until, _stays: stays }
+    }
+
+    /// What it waits for, and for how long it still would.
+    pub(crate) fn overdue(&self) -> Error {
+        let last = self.places.iter().max_by_key(|place| place.forecast());
+        last.map_or_else(
+            || Error::new(Kind::BudgetExceeded, "the budgets gave no turn in time"),
+            Place::overdue,
+        )
+    }
+
+    /// How many pauses were met.
+    pub(crate) fn pauses(&self) -> usize {
+        self.places.iter().map(|place| place.pauses).sum()
     }
 
     /// How long a slot may be kept while waiting for a lease.
     #[cfg(test)]
-    pub(crate) fn grace(&self) -> Option<std::time::Duration> {
-        self.0.as_ref().map(Place::grace)
-    }
-
-    /// The request goes out now; the next waiter becomes the head.
-    pub(crate) fn spend(self) -> Passage {
-        let Some(place) = self.0 else { return Passage::unlimited() };
-        let passage = Passage::until(place.good_until());
-        place.spend();
-        passage
+    pub(super) fn grace(&self) -> Option<std::time::Duration> {
+        self.places.first().map(Place::grace)
     }
 }
 
 /// A request that has gone out, held until its body ends.
 #[must_use]
 pub(crate) struct Passage {
+    /// When it went out.
+    pub(super) sent: At,
     /// `None` where there is no limit.
-    fresh_until: Option<Instant>,
+    good_until: Option<At>,
+    /// What goes back when the exchange has ended.
+    _stays: Vec<Stay>,
 }
 
 impl Passage {
     pub(super) fn unlimited() -> Self {
-        Self { fresh_until: None }
+        // Earlier than any pause.
+        Self::without_limit(At::default())
     }
 
-    pub(super) fn until(fresh_until: Instant) -> Self {
-        Self { fresh_until: Some(fresh_until) }
+    pub(super) fn without_limit(sent: At) -> Self {
+        Self { sent, good_until: None, _stays: Vec::new() }
     }
 
-    /// Whether another attempt may still use its slot, if the site has not seen this one.
+    pub(super) fn until(sent: At, good_until: At, stays: Vec<Stay>) -> Self {
+        Self { sent, good_until: Some(good_until), _stays: stays }
+    }
+
+    /// Whether another attempt may still use its slots, if the site has not seen this one.
     ///
     /// Slots of attempts that failed together would else be spent together.
-    pub(crate) fn is_fresh(&self) -> bool {
-        self.fresh_until.is_none_or(|until| Instant::now() <= until)
+    pub(super) fn is_good_at(&self, now: At) -> bool {
+        self.good_until.is_none_or(|until| now <= until)
+    }
+}
+
+/// Why a request waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    Rate,
+    InFlight,
+    Pause,
+}
+
+impl Cause {
+    /// The wait at a site or for a key.
+    pub(super) fn of(self, name: &str) -> String {
+        match self {
+            Self::Rate => format!("the wait for {name} by its rate"),
+            Self::InFlight => format!("the wait for {name} by what is in flight there"),
+            Self::Pause => format!("the wait for {name} by a pause it asked for"),
+        }
     }
 }

@@ -48,6 +48,7 @@ impl PoolBuilder {
                 max_wait: Duration::from_secs(30),
                 renew: false,
                 poll_every: Duration::from_millis(250),
+                wakeups: false,
             },
         }
     }
@@ -120,6 +121,23 @@ impl PoolBuilder {
         self
     }
 
+    /// Whether pools elsewhere on the same store are told when an endpoint becomes ready by a
+    /// release of this one, and this one is told by theirs, instead of waiting for the next
+    /// question to the store. Default `false`: under load the store has one more message for each
+    /// listening process with every call that gives leases back, and one more connection for each
+    /// process.
+    ///
+    /// Set it in all processes: each hears only of those that tell. An administrator's orders are
+    /// told always. A hint makes each process that has waiters ask once, for up to 16 of them; a
+    /// process that finds nothing left hears the next hint a little later, up to 64 ms, so that
+    /// many processes do not ask at each of many hints. Hints may be lost, so
+    /// [`poll_every`](Self::poll_every) goes on. A store without
+    /// [hints](crate::LeaseStore::hints) has none to give.
+    pub fn wakeups(mut self, wakeups: bool) -> Self {
+        self.settings.wakeups = wakeups;
+        self
+    }
+
     /// Turns outcomes into verdicts. Default [`DefaultJudge`].
     pub fn judge(mut self, judge: impl Judge) -> Self {
         self.judge = Arc::new(judge);
@@ -154,13 +172,19 @@ impl PoolBuilder {
             store,
             waiting: Waiting::default(),
             counters: Counters::default(),
+            hints: self.settings.wakeups,
         });
         // It ends by itself when the last handle is gone and all releases are made.
         tokio::spawn(worker.run(core.clone()));
-        let tasks = vec![
+        let mut tasks = vec![
             tokio::spawn(watchdog.clone().run()).abort_handle(),
             tokio::spawn(core.clone().reap_now_and_then()).abort_handle(),
         ];
+        if self.settings.wakeups
+            && let Some(hints) = core.store.hints(&core.name)
+        {
+            tasks.push(tokio::spawn(core.clone().listen(hints)).abort_handle());
+        }
         let pool = Pool(Arc::new(Shared {
             core,
             inventory: self.inventory,

@@ -23,16 +23,21 @@ pub(crate) struct Lease {
     endpoint: Arc<Endpoint>,
     ttl: Duration,
     site: Option<Site>,
+    /// When the store ends it at the earliest, unless it is renewed.
+    ends: Option<Instant>,
     trusted_until: Option<Instant>,
-    renewal: Option<(Trust, AbortHandle)>,
+    /// The same moment, once somebody else goes by it too.
+    trust: Option<Trust>,
+    renewal: Option<AbortHandle>,
     outcome: Outcome,
     /// A repeated acquire may still take place, and must not find the token free.
     cancel: bool,
 }
 
-/// The moment until which the holder may rely on its lease, moved by renewals.
+/// The moment until which the holder may rely on its lease, moved by renewals. It has come when
+/// the lease is given back.
 #[derive(Clone)]
-struct Trust(Arc<Mutex<Span>>);
+pub(crate) struct Trust(Arc<Mutex<Span>>);
 
 struct Span {
     until: Instant,
@@ -50,6 +55,12 @@ impl Trust {
 
     fn until(&self) -> Instant {
         self.span().until
+    }
+
+    /// Whether it has not come yet.
+    pub(crate) fn lasts(&self) -> bool {
+        let span = self.span();
+        !span.over && Instant::now() < span.until
     }
 
     fn extend(&self, until: Instant) {
@@ -85,10 +96,11 @@ impl Lease {
     ) -> Result<Self, EndpointId> {
         let shared = &pool.0;
         shared.core.counters.grants.add_one();
+        let ends = grant.term.map(|term| asked + term.remaining);
         let Some(endpoint) = pool.endpoint(&grant.endpoint) else {
             shared.core.counters.unknown_endpoints.add_one();
             tracing::debug!(pool = %shared.core.name, endpoint = %grant.endpoint, "not in the inventory");
-            give_back(&pool, &grant, Outcome::Unused, None);
+            give_back(&pool, &grant, Outcome::Unused, None, ends);
             return Err(grant.endpoint);
         };
         let trusted_until =
@@ -98,7 +110,9 @@ impl Lease {
             endpoint,
             ttl: wants.ttl,
             site: wants.site.clone(),
+            ends,
             trusted_until,
+            trust: None,
             renewal: None,
             outcome: Outcome::Cancelled,
             cancel: false,
@@ -120,10 +134,16 @@ impl Lease {
 
     /// Until when the lease may be relied on; `None` in a shared pool, which reserves nothing.
     pub(crate) fn trusted_until(&self) -> Option<Instant> {
-        match &self.renewal {
-            Some((trust, _)) => Some(trust.until()),
+        match &self.trust {
+            Some(trust) => Some(trust.until()),
             None => self.trusted_until,
         }
+    }
+
+    /// The end of its trust for what goes on beside its holder; `None` in a shared pool.
+    pub(crate) fn trust(&mut self) -> Option<Trust> {
+        let until = self.trusted_until?;
+        Some(self.trust.get_or_insert_with(|| Trust::new(until)).clone())
     }
 
     /// Whether at least half of the time that was asked for is left.
@@ -152,6 +172,12 @@ impl Lease {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn as_released(&self) -> Release {
+        let (claim, verdict) = (self.grant.claim(), crate::verdict::Verdict::default());
+        Release { claim, verdict, site: None }
+    }
+
     /// Has its token cancelled once it has been given back.
     pub(super) fn cancel_at_the_end(&mut self) {
         self.cancel = true;
@@ -164,34 +190,42 @@ impl Lease {
 
     /// Renews it until it is dropped or lost.
     pub(crate) fn keep_alive(&mut self) {
-        let (Some(until), Some(term), None) = (self.trusted_until, self.grant.term, &self.renewal)
-        else {
+        let (Some(trust), Some(term), None) = (self.trust(), self.grant.term, &self.renewal) else {
             return;
         };
-        let (pool, trust) = (self.pool.clone(), Trust::new(until));
-        let renewal = Renewal { pool, token: term.token, ttl: self.ttl, trust: trust.clone() };
-        self.renewal = Some((trust, tokio::spawn(renewal.run()).abort_handle()));
+        let pool = self.pool.clone();
+        let renewal = Renewal { pool, token: term.token, ttl: self.ttl, trust };
+        self.renewal = Some(tokio::spawn(renewal.run()).abort_handle());
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some((trust, renewal)) = self.renewal.take() {
-            // A renewal under way on another thread is told so.
+        let ends = self.ends.max(self.trusted_until());
+        // A renewal or an upload under way on another thread is told so.
+        if let Some(trust) = self.trust.take() {
             trust.end();
+        }
+        if let Some(renewal) = self.renewal.take() {
             renewal.abort();
         }
         if self.outcome == Outcome::Expired {
             self.pool.0.core.counters.expirations.add_one();
         }
-        give_back(&self.pool, &self.grant, self.outcome, self.site.take());
+        give_back(&self.pool, &self.grant, self.outcome, self.site.take(), ends);
         if let (true, Some(term)) = (self.cancel, self.grant.term) {
-            self.pool.0.releaser.cancel(&self.pool.0.core, term.token);
+            self.pool.cancel(term.token);
         }
     }
 }
 
-fn give_back(pool: &Pool, grant: &Grant, outcome: Outcome, site: Option<Site>) {
+fn give_back(
+    pool: &Pool,
+    grant: &Grant,
+    outcome: Outcome,
+    site: Option<Site>,
+    ends: Option<Instant>,
+) {
     let shared = &pool.0;
     let verdict = shared.judge.judge(Evidence::new(outcome, grant.strikes));
     if verdict.quarantine.is_some() || !verdict.cooldown.is_zero() {
@@ -204,20 +238,25 @@ fn give_back(pool: &Pool, grant: &Grant, outcome: Outcome, site: Option<Site>) {
             "verdict"
         );
     }
-    shared.releaser.release(&shared.core, Release { claim: grant.claim(), verdict, site });
+    // The verdict on a grant of a shared pool has no deadline.
+    let ends = ends.unwrap_or_else(|| Instant::now() + shared.settings.ttl);
+    shared.releaser.release(&shared.core, Release { claim: grant.claim(), verdict, site }, ends);
 }
 
 /// What weighs most when one lease saw several outcomes.
 fn severity(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Unused => 0,
-        Outcome::Cancelled => 1,
+        Outcome::Cancelled | Outcome::LocalFault => 1,
         Outcome::Success => 2,
-        Outcome::Unclear => 3,
-        Outcome::Expired => 4,
-        Outcome::ProxyUnreachable => 5,
-        Outcome::CredentialsDoubted => 6,
-        Outcome::CredentialsRefused => 7,
+        Outcome::Unknown | Outcome::Throttled => 3,
+        Outcome::TargetTls | Outcome::TargetUnreachable => 4,
+        Outcome::Expired => 5,
+        Outcome::BodyCut | Outcome::Stalled => 6,
+        Outcome::TunnelRefused | Outcome::ProxyDenied | Outcome::Banned => 7,
+        Outcome::ProxyUnreachable => 8,
+        Outcome::CredentialsDoubted => 9,
+        Outcome::CredentialsRefused => 10,
     }
 }
 

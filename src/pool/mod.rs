@@ -1,12 +1,17 @@
 //! A pool as this process sees it: leases that are waited for, held and given back.
 
+mod answers;
+mod asker;
 mod builder;
 mod held;
+mod hints;
 mod lease;
 mod question;
+mod queue;
 mod releaser;
 mod set_up;
 mod waiting;
+mod wants;
 mod watchdog;
 
 use std::fmt;
@@ -18,8 +23,10 @@ use tokio::task::AbortHandle;
 
 pub use builder::PoolBuilder;
 pub use held::HeldLease;
-pub(crate) use lease::Lease;
-pub(crate) use waiting::Wants;
+pub(crate) use lease::{Lease, Trust};
+pub(crate) use question::Doubt;
+pub(crate) use waiting::Now;
+pub(crate) use wants::Wants;
 pub(crate) use watchdog::{Expire, Key, Watchdog};
 
 use crate::endpoint::Endpoint;
@@ -77,6 +84,8 @@ struct Core {
     store: Arc<dyn LeaseStore>,
     waiting: Waiting,
     counters: Counters,
+    /// Whether releases give hints to those who wait elsewhere.
+    hints: bool,
 }
 
 impl Drop for Shared {
@@ -93,6 +102,7 @@ pub(crate) struct Settings {
     pub(crate) max_wait: Duration,
     pub(crate) renew: bool,
     pub(crate) poll_every: Duration,
+    pub(crate) wakeups: bool,
 }
 
 impl Pool {
@@ -248,7 +258,8 @@ impl Pool {
         Ok(HeldLease::new(lease))
     }
 
-    /// Ends the pool in this process: no more leases, and waits until all releases are made.
+    /// Ends the pool in this process: no more leases, and waits until all releases are made. A
+    /// store that does not answer is tried for 5 s; the leases' deadlines end what is left then.
     ///
     /// Leases that are still held are released when they end; a store that many processes share
     /// gets those releases as long as the runtime lives.
@@ -257,7 +268,8 @@ impl Pool {
     /// The pool is closed at the first poll; a dropped future only stops the waiting.
     pub async fn shutdown(&self) {
         self.0.closed.store(true, Ordering::Release);
-        self.0.core.waiting.something_came_free();
+        self.0.core.waiting.close(&self.closed());
+        self.0.core.waiting.is_left().await;
         self.0.releaser.drained().await;
     }
 

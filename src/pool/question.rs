@@ -1,171 +1,155 @@
-//! Asking the store for a lease, also when its answers get lost.
+//! One call for leases, and what becomes of its tokens when its answer is lost.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tokio::time::{Instant, timeout_at};
 
-use super::waiting::{Later, UNANSWERED, Wants};
+use super::wants::{Later, Wants};
 use super::{Lease, Pool};
 use crate::error::{Error, Kind};
 use crate::secret::Token;
 use crate::store::{AcquireReply, AcquireRequest};
 
-/// What one question to the store came to.
-enum Answer {
-    Lease(Lease),
-    Later(Later),
-    /// What was granted is of no use here; the next may be.
-    Again,
-}
-
-/// After a lost answer the store is asked again this soon.
-const REPEAT_LOST: Duration = Duration::from_millis(50);
-
 /// A store may take this long for an answer, whoever asks.
-const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 
-/// One acquire with its token, which is cancelled if the question is dropped unanswered.
-pub(super) struct Question<'a> {
+pub(super) const UNANSWERED: &str = "the store has not answered in time";
+
+/// Tokens of a call that may still take place; cancelled when it is dropped.
+pub(super) struct Unanswered<'a> {
     pool: &'a Pool,
-    token: Token,
-    open: bool,
-    /// A call with this token was not answered, and may still take place.
-    stray: bool,
-    patience: Duration,
-    took: Duration,
+    pub(super) tokens: SmallVec<[Token; 1]>,
 }
 
-impl<'a> Question<'a> {
-    pub(super) fn new(pool: &'a Pool, patience: Duration) -> Self {
-        let (token, took) = (Token::random(), Duration::ZERO);
-        Self { pool, token, open: false, stray: false, patience, took }
+impl<'a> Unanswered<'a> {
+    pub(super) fn new(pool: &'a Pool, tokens: impl Into<SmallVec<[Token; 1]>>) -> Self {
+        Self { pool, tokens: tokens.into() }
     }
 
-    pub(super) fn pool(&self) -> &'a Pool {
-        self.pool
-    }
-
-    /// How long the store may take for its next answer.
-    pub(super) fn patience(&mut self, patience: Duration) {
-        self.patience = patience;
-    }
-
-    /// How long the store has taken for its answers, if it did not answer at once.
-    pub(super) fn took(&self) -> Duration {
-        self.took
-    }
-
-    /// Asks, and asks on past what is of no use here.
-    pub(super) async fn ask(&mut self, wants: &mut Wants) -> Result<Result<Lease, Later>, Error> {
-        loop {
-            if self.pool.is_closed() {
-                return Err(self.pool.closed());
-            }
-            let seen = self.pool.0.core.waiting.changes();
-            match self.ask_once(wants).await? {
-                Answer::Lease(lease) => return Ok(Ok(lease)),
-                Answer::Later(later) => return Ok(Err(Later { seen, ..later })),
-                Answer::Again => {}
-            }
-        }
-    }
-
-    async fn ask_once(&mut self, wants: &mut Wants) -> Result<Answer, Error> {
-        let shared = &self.pool.0;
-        let mut request = AcquireRequest::new(shared.core.name.clone(), self.token, wants.ttl);
-        request.expiry_cooldown = shared.settings.expiry_cooldown;
-        request.site.clone_from(&wants.site);
-        request.exclude.clone_from(&wants.exclude);
-        request.prefer.clone_from(&wants.prefer);
-        request.random = shared.core.waiting.lot();
-        let asked = Instant::now();
-        self.open = true;
-        let reply = self.answer(shared.core.store.acquire(request), asked).await;
-        self.open = false;
-        match reply {
-            // The answer is lost: the same token must be asked with again.
-            Err(why) if why.kind() == Kind::StoreUnavailable => {
-                self.stray = true;
-                Ok(Answer::Later(Later::new(why).after(REPEAT_LOST)))
-            }
-            reply => self.read(reply?, wants, asked),
-        }
-    }
-
-    /// The store's answer, waited for no longer than the caller does, but for long enough that
-    /// one who would not wait at all can be answered.
-    async fn answer(
-        &mut self,
-        call: impl Future<Output = Result<AcquireReply, Error>>,
-        asked: Instant,
+    /// Asks the store, for no longer than `patience`, but for long enough that one who would not
+    /// wait at all can be answered.
+    pub(super) async fn ask(
+        &self,
+        wants: &Wants,
+        patience: Duration,
     ) -> Result<AcquireReply, Error> {
-        let mut call = pin!(call);
+        let shared = &self.pool.0;
+        let request = AcquireRequest {
+            tokens: self.tokens.to_vec(),
+            expiry_cooldown: shared.settings.expiry_cooldown,
+            site: wants.site.clone(),
+            exclude: wants.exclude.clone(),
+            prefer: wants.prefer.clone(),
+            random: shared.core.waiting.lot(),
+            pool: shared.core.name.clone(),
+            ttl: wants.ttl,
+        };
+        let mut call = pin!(shared.core.store.acquire(request));
         // Most stores in memory answer at once, which needs no clock.
         if let Poll::Ready(reply) = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
-            return reply;
+            return checked(reply);
         }
-        let answer = timeout_at(asked + self.patience.max(LEAST_PATIENCE), call).await;
-        self.took += asked.elapsed();
-        answer.unwrap_or_else(|_| Err(Error::store_unavailable(UNANSWERED)))
+        let until = Instant::now() + patience.max(LEAST_PATIENCE);
+        let reply = timeout_at(until, call).await;
+        checked(reply.unwrap_or_else(|_| Err(Error::store_unavailable(UNANSWERED))))
     }
+}
 
-    fn read(
-        &mut self,
-        reply: AcquireReply,
-        wants: &mut Wants,
-        asked: Instant,
-    ) -> Result<Answer, Error> {
-        let later = match reply {
-            AcquireReply::Granted(grants) => {
-                let grant = grants.into_iter().next().ok_or_else(|| {
-                    Error::store_unavailable("the store granted nothing and did not say so")
-                })?;
-                match Lease::new(self.pool.clone(), grant, wants, asked) {
-                    Ok(mut lease) => {
-                        if std::mem::take(&mut self.stray) {
-                            lease.cancel_at_the_end();
-                        }
-                        return Ok(Answer::Lease(lease));
-                    }
-                    Err(unknown) => {
-                        wants.exclude.push(unknown);
-                        self.draw_anew();
-                        return Ok(Answer::Again);
-                    }
-                }
-            }
-            AcquireReply::Empty { next, restricted } => {
-                Later { after: next, restricted, ..Later::exhausted(self.pool) }
-            }
-            AcquireReply::Loading => Later::loading(self.pool),
-            AcquireReply::Paused => Later::paused(self.pool),
-            AcquireReply::Hold(rest) => Later::exhausted(self.pool).after(rest),
-            AcquireReply::Cancelled => {
-                self.draw_anew();
-                return Ok(Answer::Again);
-            }
-        };
-        Ok(Answer::Later(later))
+fn checked(reply: Result<AcquireReply, Error>) -> Result<AcquireReply, Error> {
+    match reply {
+        Ok(AcquireReply::Granted(grants)) if grants.is_empty() => {
+            Err(Error::store_unavailable("the store granted nothing and did not say so"))
+        }
+        reply => reply,
     }
+}
 
-    /// The token has had its lease, or must not have one.
-    fn draw_anew(&mut self) {
-        self.give_up();
-        self.token = Token::random();
-    }
-
-    fn give_up(&mut self) {
-        if std::mem::take(&mut self.open) | std::mem::take(&mut self.stray) {
-            self.pool.0.releaser.cancel(&self.pool.0.core, self.token);
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        for token in self.tokens.drain(..) {
+            self.pool.cancel(token);
         }
     }
 }
 
-impl Drop for Question<'_> {
+/// A token whose lease may exist, on its way to the wait in which it is repeated; cancelled when
+/// it is dropped.
+pub(crate) struct Doubt {
+    pool: Pool,
+    wants: Wants,
+    token: Option<Token>,
+}
+
+impl Doubt {
+    pub(super) fn new(pool: &Pool, wants: &Wants, token: Token) -> Self {
+        Self { pool: pool.clone(), wants: wants.clone(), token: Some(token) }
+    }
+
+    /// The token, for a wait for the same: what it has may be for nobody else.
+    pub(super) fn token_for(mut self, pool: &Pool, wants: &Wants) -> Option<Token> {
+        self.token.take_if(|_| self.pool.is(pool) && self.wants == *wants)
+    }
+}
+
+impl Drop for Doubt {
     fn drop(&mut self) {
-        self.give_up();
+        if let Some(token) = self.token.take() {
+            self.pool.cancel(token);
+        }
+    }
+}
+
+impl Pool {
+    /// Gives a token up in the background; a lease that it has lasts no longer than this.
+    pub(super) fn cancel(&self, token: Token) {
+        let shared = &self.0;
+        shared.releaser.cancel(&shared.core, token, Instant::now() + shared.settings.ttl);
+    }
+
+    /// Asks for one lease past the queue, and asks on past what is of no use here.
+    pub(super) async fn take(
+        &self,
+        wants: &mut Wants,
+        patience: Duration,
+    ) -> Result<Result<Lease, (Later, Option<Doubt>)>, Error> {
+        loop {
+            if self.is_closed() {
+                return Err(self.closed());
+            }
+            let mut call = Unanswered::new(self, [Token::random()]);
+            let asked = Instant::now();
+            let reply = call.ask(wants, patience).await;
+            if reply.is_ok() {
+                call.tokens.clear();
+            }
+            match reply {
+                Ok(AcquireReply::Granted(grants)) => {
+                    // One token has one grant.
+                    for grant in grants {
+                        match Lease::new(self.clone(), grant, wants, asked) {
+                            Ok(lease) => return Ok(Ok(lease)),
+                            Err(unknown) => wants.exclude.push(unknown),
+                        }
+                    }
+                }
+                Ok(reply) => {
+                    if let Some(later) = Later::of(&reply, self) {
+                        return Ok(Err((later, None)));
+                    }
+                }
+                Err(why) => {
+                    let stray = call.tokens.pop().filter(|_| why.may_have_run());
+                    let doubt = stray.map(|token| Doubt::new(self, wants, token));
+                    if why.kind() != Kind::StoreUnavailable {
+                        return Err(why);
+                    }
+                    return Ok(Err((Later::new(why), doubt)));
+                }
+            }
+        }
     }
 }

@@ -1,14 +1,17 @@
 //! Giving leases back without anybody waiting for it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, timeout_at};
 
 use super::Core;
-use crate::error::Error;
+use crate::error::{Error, Kind};
+use crate::random;
 use crate::secret::Token;
 use crate::store::{CancelRequest, MAX_BATCH, Release, ReleaseReply, ReleaseRequest};
 
@@ -18,13 +21,28 @@ const QUEUE: usize = 1024;
 /// How long a late grant to a cancelled token is refused.
 const TOMBSTONE: Duration = Duration::from_secs(60);
 
+/// Between tries at a store that does not answer, doubling.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long a pool that ends goes on with a store that does not answer.
+const LAST_TRIES: Duration = Duration::from_secs(5);
+
 /// The way out for leases and for tokens that were given up.
 pub(super) struct Releaser {
     queue: mpsc::Sender<Job>,
     pending: Arc<Pending>,
 }
 
-enum Job {
+/// Something to give back; after `until` the store has taken it back by itself.
+struct Job {
+    what: What,
+    until: Instant,
+    /// A call with it was not answered, and may have taken place.
+    repeated: bool,
+}
+
+enum What {
     Release(Release),
     Cancel(Token),
 }
@@ -34,6 +52,9 @@ enum Job {
 struct Pending {
     jobs: AtomicUsize,
     done: Notify,
+    /// The pool ends.
+    ending: AtomicBool,
+    ends: Notify,
 }
 
 impl Pending {
@@ -44,62 +65,59 @@ impl Pending {
     }
 }
 
-/// Jobs that are done when it is dropped.
-struct Done<'a> {
-    pending: &'a Pending,
-    jobs: usize,
-}
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.pending.finish(self.jobs);
-    }
-}
-
 /// The receiving half, before the pool that it works for exists.
 pub(super) struct Worker {
     queue: mpsc::Receiver<Job>,
     pending: Arc<Pending>,
+    /// Those in hand, oldest first; counted as done when they leave, or the worker does.
+    jobs: VecDeque<Job>,
 }
 
 impl Releaser {
     pub(super) fn new() -> (Self, Worker) {
-        let (sender, receiver) = mpsc::channel(QUEUE);
+        let (sender, queue) = mpsc::channel(QUEUE);
         let pending = Arc::new(Pending::default());
-        (Self { queue: sender, pending: pending.clone() }, Worker { queue: receiver, pending })
+        let jobs = VecDeque::with_capacity(MAX_BATCH);
+        (Self { queue: sender, pending: pending.clone() }, Worker { queue, pending, jobs })
     }
 
-    /// Hands a release on; never blocks.
-    pub(super) fn release(&self, core: &Core, release: Release) {
+    /// Hands a release on, to be repeated until `until`; never blocks.
+    pub(super) fn release(&self, core: &Core, release: Release, until: Instant) {
         if core.store.answers_at_once() {
-            let request = ReleaseRequest { pool: core.name.clone(), releases: vec![release] };
             let late = || Err(Error::store_unavailable("a store that answers at once did not"));
-            core.released(1, core.store.release(request).now_or_never().unwrap_or_else(late));
-        } else if !self.enqueue(Job::Release(release)) {
+            let call = core.store.release(core.release_of(vec![release]));
+            match call.now_or_never().unwrap_or_else(late) {
+                Ok(replies) => replies.into_iter().for_each(|reply| core.released(reply, false)),
+                Err(error) => core.not_released(1, error.kind().as_str()),
+            }
+            core.waiting.something_came_free();
+        } else if !self.enqueue(What::Release(release), until) {
             core.counters.releases_failed.add_one();
             tracing::warn!(pool = %core.name, "release queue is full; the lease's deadline ends it");
         }
     }
 
-    /// Hands a cancel on; never blocks.
-    pub(super) fn cancel(&self, core: &Core, token: Token) {
-        if !self.enqueue(Job::Cancel(token)) {
+    /// Hands a cancel on, to be repeated until `until`; never blocks.
+    pub(super) fn cancel(&self, core: &Core, token: Token, until: Instant) {
+        if !self.enqueue(What::Cancel(token), until) {
             core.counters.cancels_failed.add_one();
             tracing::warn!(pool = %core.name, "release queue is full; the lease's deadline ends it");
         }
     }
 
-    fn enqueue(&self, job: Job) -> bool {
+    fn enqueue(&self, what: What, until: Instant) -> bool {
         self.pending.jobs.fetch_add(1, Ordering::AcqRel);
-        let accepted = self.queue.try_send(job).is_ok();
+        let accepted = self.queue.try_send(Job { what, until, repeated: false }).is_ok();
         if !accepted {
             self.pending.finish(1);
         }
         accepted
     }
 
-    /// Resolves when nothing is under way.
+    /// Resolves when nothing is under way. A store that does not answer is given up after a while.
     pub(super) async fn drained(&self) {
+        self.pending.ending.store(true, Ordering::Release);
+        self.pending.ends.notify_one();
         loop {
             let done = self.pending.done.notified();
             tokio::pin!(done);
@@ -115,62 +133,174 @@ impl Releaser {
 impl Worker {
     /// Works until the pool is gone and its queue is empty.
     pub(super) async fn run(mut self, core: Arc<Core>) {
-        let mut jobs = Vec::with_capacity(MAX_BATCH);
-        while self.queue.recv_many(&mut jobs, MAX_BATCH).await > 0 {
-            // Also when the store panics, or a shutdown would wait for ever.
-            let _done = Done { pending: &self.pending, jobs: jobs.len() };
-            core.give_back(jobs.drain(..)).await;
+        let mut failing = Failing::default();
+        while self.take_in().await {
+            if self.give_back(&core).await {
+                failing = Failing::default();
+            } else {
+                failing.again();
+                self.rest(&core, &failing).await;
+            }
+        }
+    }
+
+    /// Fills the hand; `false` when nothing more will come.
+    async fn take_in(&mut self) -> bool {
+        if self.jobs.is_empty() {
+            self.jobs.extend(self.queue.recv().await);
+        }
+        while self.jobs.len() < MAX_BATCH
+            && let Ok(job) = self.queue.try_recv()
+        {
+            self.jobs.push_back(job);
+        }
+        !self.jobs.is_empty()
+    }
+
+    /// Gives back what is in hand; `false` when some of it must be repeated.
+    async fn give_back(&mut self, core: &Core) -> bool {
+        // A token may be in both, and a cancel would take the release's verdict away.
+        self.release(core).await && self.cancel(core).await
+    }
+
+    async fn release(&mut self, core: &Core) -> bool {
+        let releases: Vec<_> = self.jobs.iter().filter_map(Job::release).collect();
+        if releases.is_empty() {
+            return true;
+        }
+        let replies = core.store.release(core.release_of(releases)).await;
+        if let Err(error) = &replies
+            && error.kind() == Kind::StoreUnavailable
+        {
+            tracing::debug!(pool = %core.name, code = %error.kind(), "release is repeated");
+            for job in self.jobs.iter_mut().filter(|job| job.is_release()) {
+                job.repeated |= error.may_have_run();
+                core.counters.releases_repeated.add_one();
+            }
+            return false;
+        }
+        let (done, left): (VecDeque<_>, _) = self.jobs.drain(..).partition(Job::is_release);
+        self.jobs = left;
+        match replies {
+            Ok(replies) => {
+                let each = replies.into_iter().zip(&done);
+                each.for_each(|(reply, job)| core.released(reply, job.repeated));
+            }
+            Err(error) => core.not_released(done.len(), error.kind().as_str()),
+        }
+        self.pending.finish(done.len());
+        core.waiting.something_came_free();
+        true
+    }
+
+    async fn cancel(&mut self, core: &Core) -> bool {
+        while let Some(Job { what: What::Cancel(token), .. }) = self.jobs.front() {
+            let cancel = CancelRequest::new(core.name.clone(), *token, TOMBSTONE);
+            match core.store.cancel(cancel).await {
+                Err(error) if error.kind() == Kind::StoreUnavailable => return false,
+                Err(error) => core.not_cancelled(error.kind().as_str()),
+                Ok(_) => core.counters.cancels.add_one(),
+            }
+            self.jobs.pop_front();
+            self.pending.finish(1);
+            core.waiting.something_came_free();
+        }
+        true
+    }
+
+    /// Waits before the next try, and gives up what need not be tried any more.
+    async fn rest(&mut self, core: &Core, failing: &Failing) {
+        let ends = self.pending.ends.notified();
+        if !self.is_at_its_end(failing) {
+            let _ = timeout_at(Instant::now() + failing.pause(), ends).await;
+        }
+        let (now, all) = (Instant::now(), self.is_at_its_end(failing));
+        if all {
+            while let Ok(job) = self.queue.try_recv() {
+                self.jobs.push_back(job);
+            }
+        }
+        let is_over = |job: &Job| all || now >= job.until;
+        let (over, left): (VecDeque<_>, _) = self.jobs.drain(..).partition(is_over);
+        self.jobs = left;
+        let releases = over.iter().filter(|job| job.is_release()).count();
+        core.not_released(releases, Kind::StoreUnavailable.as_str());
+        (releases..over.len()).for_each(|_| core.not_cancelled(Kind::StoreUnavailable.as_str()));
+        self.pending.finish(over.len());
+    }
+
+    /// Whether the pool ends, and the store has not answered for so long that it may.
+    fn is_at_its_end(&self, failing: &Failing) -> bool {
+        let since = failing.since.is_some_and(|since| since.elapsed() >= LAST_TRIES);
+        since && self.pending.ending.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Worker {
+    /// Also when the store panics, or a shutdown would wait for ever.
+    fn drop(&mut self) {
+        self.queue.close();
+        let queued = std::iter::from_fn(|| self.queue.try_recv().ok()).count();
+        self.pending.finish(self.jobs.len() + queued);
+    }
+}
+
+impl Job {
+    fn is_release(&self) -> bool {
+        matches!(self.what, What::Release(_))
+    }
+
+    fn release(&self) -> Option<Release> {
+        match &self.what {
+            What::Release(release) => Some(release.clone()),
+            What::Cancel(_) => None,
         }
     }
 }
 
+/// Tries in a row that the store left without an answer.
+#[derive(Default)]
+struct Failing {
+    tries: u32,
+    since: Option<Instant>,
+}
+
+impl Failing {
+    fn again(&mut self) {
+        self.tries += 1;
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    /// Doubling, and a random half of it, so that workers do not come back in step.
+    fn pause(&self) -> Duration {
+        let longest = FIRST_PAUSE * (1 << self.tries.saturating_sub(1).min(10));
+        let longest = longest.min(LONGEST_PAUSE);
+        longest / 2 + longest / 2 * u32::from(random::number().to_le_bytes()[0]) / 255
+    }
+}
+
 impl Core {
-    async fn give_back(&self, jobs: impl Iterator<Item = Job>) {
-        let (mut releases, mut cancels) = (Vec::with_capacity(MAX_BATCH), Vec::new());
-        for job in jobs {
-            match job {
-                Job::Release(release) => releases.push(release),
-                Job::Cancel(token) => cancels.push(token),
-            }
-        }
-        if !releases.is_empty() {
-            let count = releases.len();
-            let request = ReleaseRequest { pool: self.name.clone(), releases };
-            self.released(count, self.store.release(request).await);
-        }
-        // A token may be in both, and a cancel would take the release's verdict away.
-        for token in cancels {
-            self.cancel(token).await;
+    fn release_of(&self, releases: Vec<Release>) -> ReleaseRequest {
+        ReleaseRequest::new(self.name.clone(), releases).with_hint(self.hints)
+    }
+
+    /// Counts a release. One that is repeated finds its lease ended by the first call.
+    fn released(&self, reply: ReleaseReply, repeated: bool) {
+        match reply {
+            ReleaseReply::NotOwner if !repeated => self.counters.not_owner.add_one(),
+            _ => self.counters.releases.add_one(),
         }
     }
 
-    async fn cancel(&self, token: Token) {
-        let request = CancelRequest { pool: self.name.clone(), token, tombstone: TOMBSTONE };
-        match self.store.cancel(request).await {
-            Ok(_) => self.counters.cancels.add_one(),
-            Err(error) => {
-                self.counters.cancels_failed.add_one();
-                tracing::warn!(pool = %self.name, code = %error.kind(), "cancel failed");
-            }
+    fn not_released(&self, count: usize, code: &str) {
+        if count > 0 {
+            (0..count).for_each(|_| self.counters.releases_failed.add_one());
+            tracing::warn!(pool = %self.name, code, count, "release failed");
         }
-        self.waiting.something_came_free();
     }
 
-    fn released(&self, count: usize, replies: Result<Vec<ReleaseReply>, Error>) {
-        match replies {
-            Ok(replies) => {
-                for reply in replies {
-                    match reply {
-                        ReleaseReply::Released => self.counters.releases.add_one(),
-                        ReleaseReply::NotOwner => self.counters.not_owner.add_one(),
-                    }
-                }
-            }
-            Err(error) => {
-                (0..count).for_each(|_| self.counters.releases_failed.add_one());
-                tracing::warn!(pool = %self.name, code = %error.kind(), count, "release failed");
-            }
-        }
-        self.waiting.something_came_free();
+    fn not_cancelled(&self, code: &str) {
+        self.counters.cancels_failed.add_one();
+        tracing::warn!(pool = %self.name, code, "cancel failed");
     }
 }

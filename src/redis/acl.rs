@@ -88,7 +88,7 @@ const STATE: &[&str] = &[
 ];
 
 /// Keys of its state that hold tokens.
-const TOKENS: &[&str] = &["owners", "requests", "cancelled"];
+const TOKENS: &[&str] = &["requests", "cancelled"];
 
 const ORDERS: &[&str] = &["orders"];
 const AUDIT: &[&str] = &["audit"];
@@ -131,12 +131,11 @@ const WRITE: &[&str] = &[
     "hincrby",
     "zadd",
     "zrem",
-    "zincrby",
     "zremrangebyscore",
     "zremrangebyrank",
-    "publish",
-    "subscribe",
-    "unsubscribe",
+    "spublish",
+    "ssubscribe",
+    "sunsubscribe",
 ];
 
 const READ_AUDIT: &[&str] = &["xlen", "xrange", "xrevrange"];

@@ -101,6 +101,22 @@ impl Cluster {
         }
     }
 
+    /// The node of `key`, asked for.
+    pub(crate) async fn address_of(
+        &self,
+        deadline: Instant,
+        key: &str,
+    ) -> Result<Address, Failure> {
+        let ask = |_| redis::cmd("EXISTS").arg(key).clone();
+        self.run(deadline, Some(key), ask).await?;
+        let place = self.place_of(Some(slot_of(key)), &[]);
+        Ok(self.address(&place))
+    }
+
+    pub(crate) fn opener(&self) -> &Opener {
+        &self.opener
+    }
+
     /// Takes note of where a slot is; gives the node to ask.
     fn follow(&self, slot: Option<u16>, asked: &Place, to: &Redirect) -> Place {
         let host = match (to.host.as_str(), asked) {
@@ -160,13 +176,17 @@ impl Cluster {
     }
 
     fn node(&self, place: &Place) -> Arc<Holder> {
-        let seed = self.seeds.iter().find(|seed| seed.place == *place);
-        let address = seed.unwrap_or(&self.seeds[0]).moved_to(place.clone());
+        let address = self.address(place);
         let new = || {
             let target = Target::Node(address);
             Arc::new(Holder::new(target, self.opener.clone(), self.connect_timeout))
         };
         self.map().nodes.entry(place.clone()).or_insert_with(new).clone()
+    }
+
+    fn address(&self, place: &Place) -> Address {
+        let seed = self.seeds.iter().find(|seed| seed.place == *place);
+        seed.unwrap_or(&self.seeds[0]).moved_to(place.clone())
     }
 
     fn map(&self) -> MutexGuard<'_, Map> {

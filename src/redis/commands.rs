@@ -15,12 +15,25 @@ pub(crate) struct Command {
     pub(crate) header: &'static str,
 }
 
+/// Joins each script from its parts and its own file. What is in braces goes into a function that
+/// makes it, for calls that need something of it: most do not, and making functions is a good part
+/// of what a call costs.
 macro_rules! commands {
-    ($($name:ident $file:literal $flags:literal [$($part:literal)*] $keys:expr, $args:literal;)*) => {
+    ($(
+        $name:ident $file:literal $flags:literal [$($part:literal)*]
+        $(=> {$($rare:literal)*: $($made:ident)*} [$($after:literal)*])?
+        $keys:expr, $args:literal;
+    )*) => {
         $(pub(crate) static $name: Command = Command {
             script: Script::new($file, concat!(
                 "#!lua", $flags, "\n",
                 $(include_str!(concat!("../../lua/parts/", $part, ".lua")),)*
+                $(
+                    "local function rare()\n",
+                    $(include_str!(concat!("../../lua/parts/", $rare, ".lua")),)*
+                    "return {", $(stringify!($made), "=", stringify!($made), ",",)* "}\nend\n",
+                    $(include_str!(concat!("../../lua/parts/", $after, ".lua")),)*
+                )?
                 include_str!(concat!("../../lua/", $file, ".lua")),
             )),
             keys: $keys,
@@ -35,40 +48,46 @@ macro_rules! commands {
 }
 
 commands! {
-    INIT "init" "" ["start" "audit"] STATE,
+    INIT "init" "" ["start" "arguments" "audit" "note"] STATE,
         "by? config_version? mode policy largest_ttl_us largest_lifetime_us failover_hold start loss";
-    LOAD "load" "" ["start" "audit"] &["meta", "ready", "members", "uses", "weights"],
+    LOAD "load" "" ["start" "arguments" "audit"] &["meta", "ready", "members", "uses", "weights"],
         "by? config_version? number? (id weight assignments?)*";
-    OPEN "open" "" ["start" "audit"] &["meta"], "by? config_version?";
-    DESTROY "destroy" "" ["start" "audit"] STATE, "by? config_version?";
-    AUDIT "audit" " flags=no-writes" ["start"] &["meta", "audit"], "before? limit";
+    OPEN "open" "" ["start" "arguments" "audit"] &["meta"], "by? config_version?";
+    DESTROY "destroy" "" ["start" "arguments" "audit"] STATE, "by? config_version?";
+    AUDIT "audit" " flags=no-writes" ["start" "arguments"] &["meta", "audit"], "before? limit";
     ACQUIRE "acquire" ""
-        ["start" "moves" "sweep" "choice" "batch" "hold"] STATE,
+        ["start" "request"] => {"arguments" "moves" "sweep" "choice" "batch" "hold":
+            ids_at choice catch_up recall refused raised hold} ["recalled"]
+        STATE,
         "ttl_us cooldown_us random prefer tokens token+ exclude*";
     ASSIGN "assign" ""
-        ["start" "moves" "sweep" "choice" "batch" "least"] STATE,
-        "ttl_us random prefer tokens token+ exclude*";
-    RENEW "renew" " flags=allow-oom" ["start"] &["meta", "leases", "requests"],
+        ["start" "request"] => {"arguments" "moves" "sweep" "choice" "batch":
+            ids_at choice catch_up recall refused} ["recalled" "least"]
+        STATE,
+        "ttl_us cooldown_us random prefer tokens token+ exclude*";
+    RENEW "renew" " flags=allow-oom" ["start" "arguments"] &["meta", "leases", "requests"],
         "token ttl_us";
-    RELEASE "release" " flags=allow-oom" ["start" "moves" "verdict"] STATE,
-        "(token cooldown_us strike quarantine? shun_us)+";
-    JUDGE "judge" " flags=allow-oom" ["start" "moves" "verdict"] STATE,
+    RELEASE "release" " flags=allow-oom"
+        ["start" "arguments" "verdict"] => {"moves" "strikes": moves judge shun} [] STATE,
+        "(token cooldown_us strike quarantine? shun_us)+ hint?";
+    JUDGE "judge" " flags=allow-oom" ["start" "arguments" "moves" "strikes" "verdict"] STATE,
         "(id fence cooldown_us strike quarantine? shun_us)+";
-    CANCEL "cancel" " flags=allow-oom" ["start" "moves" "sweep"] STATE,
+    CANCEL "cancel" " flags=allow-oom" ["start" "arguments" "moves" "sweep"] STATE,
         "token tombstone_us";
-    REAP "reap" " flags=allow-oom" ["start" "moves" "sweep"] STATE, "";
-    STATUS "status" " flags=no-writes" ["start"]
+    REAP "reap" " flags=allow-oom" ["start" "arguments" "moves" "sweep"] STATE, "";
+    STATUS "status" " flags=no-writes" ["start" "arguments"]
         &["meta", "ready", "cooling", "leases", "parked"],
         "orders";
-    LIST "list" " flags=no-writes" ["start"]
+    LIST "list" " flags=no-writes" ["start" "arguments"]
         &["meta", "cooling", "leases", "parked", "members", "uses", "weights", "strikes"],
         "orders after? limit";
-    CHECK "check" " flags=no-writes" ["start"]
-        &["meta", "ready", "cooling", "leases", "owners", "requests", "cancelled", "parked",
-          "members", "uses"],
+    CHECK "check" " flags=no-writes" ["start" "arguments" "findings"]
+        &["meta", "ready", "cooling", "leases", "requests", "cancelled", "parked",
+          "members", "uses", "strikes"],
         "orders after? limit";
-    MEND "mend" "" ["start" "audit" "moves" "repair"] STATE, "by? config_version? after? limit";
-    ADOPT "adopt" "" ["start" "audit" "moves" "repair"] STATE,
+    MEND "mend" "" ["start" "arguments" "audit" "moves" "note" "repair"] STATE,
+        "by? config_version? after? limit";
+    ADOPT "adopt" "" ["start" "arguments" "audit" "moves" "note" "repair" "claims"] STATE,
         "by? config_version? part cursor";
     REPORT "report" " flags=no-writes" ["start"] &["meta"], "";
     RIGHTS "rights" " flags=no-writes" ["start"] &["meta"], "";
@@ -76,19 +95,31 @@ commands! {
         &["meta", "ready", "cooling", "leases", "parked", "members", "uses", "weights", "strikes",
           "former"], "";
     FORGET "forget" "" ["start"] &["meta", "audit"], "";
-    ADD "add" "" ["start" "audit" "moves"] STATE,
+    ADD "add" "" ["start" "arguments" "audit" "moves"] STATE,
         "by? config_version? (id weight assignments?)*";
-    REMOVE "remove" "" ["start" "audit" "moves" "roster"] STATE,
+    REMOVE "remove" "" ["start" "arguments" "audit" "moves" "roster"] STATE,
         "by? config_version? id*";
-    DISABLE "disable" "" ["start" "audit" "moves" "roster"] STATE,
+    DISABLE "disable" "" ["start" "arguments" "audit" "moves" "roster"] STATE,
         "by? config_version? order id*";
-    ENABLE "enable" "" ["start" "audit" "moves" "roster"] STATE,
+    ENABLE "enable" "" ["start" "arguments" "audit" "moves" "roster"] STATE,
         "by? config_version? id*";
-    QUARANTINE "quarantine" "" ["start" "audit" "moves" "roster"] STATE,
+    QUARANTINE "quarantine" "" ["start" "arguments" "audit" "moves" "roster"] STATE,
         "by? config_version? code id*";
-    PAUSE "pause" "" ["start" "audit"] &["meta"], "by? config_version? orders";
-    RESUME "resume" "" ["start" "audit"] &["meta"],
+    PAUSE "pause" "" ["start" "arguments" "audit"] &["meta"], "by? config_version? orders";
+    RESUME "resume" "" ["start" "arguments" "audit"] &["meta"],
         "by? config_version? orders what";
+    BUDGET_RESERVE "budget/reserve" "" ["budget" "state" "clock" "places"] &["budget"],
+        "interval_us burst probe_us empty (most passage hold_us)*";
+    BUDGET_UNDO "budget/undo" " flags=allow-oom" ["budget" "state"] &["budget"],
+        "tat interval_us probe";
+    BUDGET_PAUSE "budget/pause" " flags=allow-oom" ["budget" "state"] &["budget"],
+        "known asked_us first_us longest_us";
+    BUDGET_SETTLE "budget/settle" " flags=allow-oom" ["budget" "state"] &["budget"],
+        "known interval_us burst what";
+    BUDGET_RESET "budget/reset" " flags=allow-oom" ["budget" "state"] &["budget"], "";
+    BUDGET_ENTER "budget/enter" "" ["budget" "places"] &["passages"],
+        "most passage hold_us";
+    BUDGET_LEAVE "budget/leave" " flags=allow-oom" ["budget"] &["passages"], "passage+";
 }
 
 impl Command {

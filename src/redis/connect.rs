@@ -65,6 +65,41 @@ impl Connection {
         answer.await.map_err(|failure| failure.fault)
     }
 
+    /// Sends a command to the server of its key.
+    pub(crate) async fn send_to(&self, key: &str, command: Cmd) -> Result<Value, Fault> {
+        let deadline = Instant::now() + self.0.call_timeout;
+        let answer = self.0.route.run(deadline, Some(key), |_| command.clone());
+        answer.await.map_err(|failure| failure.fault)
+    }
+
+    /// The server of a key at the moment.
+    pub(crate) async fn address_of(&self, key: &str) -> Result<Address, Fault> {
+        let deadline = Instant::now() + self.0.call_timeout;
+        match &self.0.route {
+            Route::One(holder) => {
+                // One server has all keys.
+                let _ = key;
+                Ok(holder.link(deadline).await?.address().clone())
+            }
+            #[cfg(feature = "redis-cluster")]
+            Route::Cluster(cluster) => {
+                cluster.address_of(deadline, key).await.map_err(|failure| failure.fault)
+            }
+        }
+    }
+
+    pub(crate) fn opener(&self) -> &Opener {
+        match &self.0.route {
+            Route::One(holder) => holder.opener(),
+            #[cfg(feature = "redis-cluster")]
+            Route::Cluster(cluster) => cluster.opener(),
+        }
+    }
+
+    pub(crate) fn call_timeout(&self) -> Duration {
+        self.0.call_timeout
+    }
+
     /// Sends a command, in a cluster to any of its nodes.
     #[cfg(test)]
     pub(crate) async fn command(&self, command: Cmd) -> Result<Value, Error> {

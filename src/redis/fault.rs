@@ -151,7 +151,7 @@ impl Failure {
         let (message, may_have_run, remedy) = match code {
             "NOAUTH" => ("the store asks for credentials", false, Remedy::Leave),
             "WRONGPASS" => ("the store refused the credentials", false, Remedy::Leave),
-            "NOPERM" => ("the store's user may not do this", true, Remedy::Nothing),
+            "NOPERM" => return Self::denied(detail),
             // Inside a script a missing permission has no code of its own.
             "ERR" if denies(detail) => ("the store's user may not do this", true, Remedy::Nothing),
             "ERR" if detail.contains("compiling script") => {
@@ -166,6 +166,16 @@ impl Failure {
             _ => return Fault::Script { code: code.to_owned() }.with(Remedy::Nothing),
         };
         Fault::Refused { message: message.into(), may_have_run }.with(remedy)
+    }
+
+    /// A call that was refused as a whole: by the server, or by a script of ours, which names the
+    /// command that its user lacks.
+    fn denied(detail: &str) -> Self {
+        let command = detail.split(' ').next().filter(|word| is_plain(word) && !word.is_empty());
+        let may_not = |what: &str| Fault::refused(format!("the store's user may not {what}"));
+        command
+            .map_or_else(|| may_not("do this"), |name| may_not(&format!("run {name}")))
+            .with_nothing()
     }
 }
 

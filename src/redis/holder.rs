@@ -114,7 +114,7 @@ impl Holder {
     }
 
     /// The connection of the moment, waiting for an attempt under way.
-    async fn link(self: &Arc<Self>, deadline: Instant) -> Result<Arc<Link>, Fault> {
+    pub(crate) async fn link(self: &Arc<Self>, deadline: Instant) -> Result<Arc<Link>, Fault> {
         let mut waited = false;
         loop {
             let mut attempt = match self.step(waited) {
@@ -192,6 +192,10 @@ impl Holder {
     #[cfg(feature = "redis-cluster")]
     pub(crate) fn failures(&self) -> u32 {
         self.state().failures
+    }
+
+    pub(crate) fn opener(&self) -> &Opener {
+        &self.opener
     }
 
     fn leave(&self, link: &Arc<Link>, fault: &Fault) {

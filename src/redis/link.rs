@@ -3,17 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use redis::aio::MultiplexedConnection;
+use redis::aio::{AsyncPushSender, MultiplexedConnection};
 use redis::{Cmd, Value};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::address::Address;
-#[cfg(feature = "redis-sentinel")]
 use super::address::Place;
 use super::check::Info;
 use super::fault::{Failure, Fault, Remedy};
-use super::stream::Opener;
+use super::stream::{Opened, Opener};
 
 /// A connection to one server. What is in flight on it keeps it open.
 pub(crate) struct Link {
@@ -21,8 +20,7 @@ pub(crate) struct Link {
     driver: JoinHandle<()>,
     answered: AtomicBool,
     silent_since: Mutex<Option<Instant>>,
-    #[cfg(feature = "redis-sentinel")]
-    place: Place,
+    address: Address,
 }
 
 /// What to send.
@@ -52,15 +50,7 @@ impl Link {
     /// Connects and logs in. The caller bounds the time.
     pub(crate) async fn open(opener: &Opener, address: &Address) -> Result<Self, Failure> {
         let unreachable = |_| Fault::unavailable("the store cannot be reached").with_nothing();
-        let (connection, driver) = opener.open(address).await.map_err(unreachable)?;
-        let link = Self {
-            connection,
-            driver: tokio::spawn(driver),
-            answered: AtomicBool::new(false),
-            silent_since: Mutex::new(None),
-            #[cfg(feature = "redis-sentinel")]
-            place: address.place.clone(),
-        };
+        let link = Self::over(opener.open(address).await.map_err(unreachable)?, address);
         if let Some(password) = &address.password {
             let mut login = redis::cmd("AUTH");
             login.arg(address.username.as_deref()).arg(password.expose());
@@ -70,6 +60,26 @@ impl Link {
             link.ask(redis::cmd("SELECT").arg(address.database)).await?;
         }
         Ok(link)
+    }
+
+    /// Connects and logs in; what the server sends by itself goes to `push`.
+    pub(crate) async fn open_to_listen(
+        opener: &Opener,
+        address: &Address,
+        push: impl AsyncPushSender,
+    ) -> Result<Self, Failure> {
+        let opened = opener.open_to_listen(address, push).await;
+        Ok(Self::over(opened.map_err(|error| Failure::of(&error))?, address))
+    }
+
+    fn over((connection, driver): Opened, address: &Address) -> Self {
+        Self {
+            connection,
+            driver: tokio::spawn(driver),
+            answered: AtomicBool::new(false),
+            silent_since: Mutex::new(None),
+            address: address.clone(),
+        }
     }
 
     /// Connects to a server that takes writes and can keep leases.
@@ -161,10 +171,14 @@ impl Link {
         self.driver.is_finished()
     }
 
+    /// Where it leads, and as whom.
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
     /// Where it leads.
-    #[cfg(feature = "redis-sentinel")]
     pub(crate) fn place(&self) -> &Place {
-        &self.place
+        &self.address.place
     }
 
     /// Whether a call has had an answer on it.

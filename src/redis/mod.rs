@@ -9,10 +9,12 @@
 //! | `words` | the words that scripts and this crate have in common |
 //! | `reply` | reading what a script answers |
 //! | `options` | where the server is and how long calls may take |
+//! | `handle` | a connection for other parts of this crate |
 //! | `connect` | the connection that a store calls through |
 //! | `holder` | one shared connection to a server, replaced when it is no longer good |
 //! | `sentinel` | finding the primary through Sentinel |
 //! | `cluster` | finding the node of a key in a cluster |
+//! | `hints` | listening for hints that something came free |
 //! | `link` | one connection: opened, asked, judged |
 //! | `fault` | what an error means: whether the call ran, what to do about it |
 //! | `check` | what a server must be to keep leases |
@@ -27,6 +29,8 @@ mod cluster;
 pub(crate) mod commands;
 mod connect;
 mod fault;
+pub(crate) mod handle;
+pub(crate) mod hints;
 mod holder;
 pub(crate) mod keys;
 mod link;
@@ -40,14 +44,14 @@ mod stream;
 pub(crate) mod words;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use arguments::Arguments;
 pub(crate) use commands::Command;
 pub(crate) use connect::Connection;
 #[cfg(test)]
 use fault::Fault;
-pub(crate) use keys::{Namespace, PoolKeys};
+pub(crate) use keys::{BudgetKeys, Namespace, PoolKeys};
 pub(crate) use options::ConnectOptions;
 pub(crate) use reply::Reply;
 pub(crate) use script::Call;

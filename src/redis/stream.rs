@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use redis::aio::AsyncPushSender;
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::socket2::{SockRef, TcpKeepalive};
-use redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisError};
+use redis::{AsyncConnectionConfig, ProtocolVersion, RedisConnectionInfo, RedisError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -46,27 +47,56 @@ impl Opener {
 
     /// Connects, without login. A host's name is looked up each time.
     pub(crate) async fn open(&self, address: &Address) -> Result<Opened, RedisError> {
+        self.reach(address, quiet()).await
+    }
+
+    /// Connects and logs in; what the server sends by itself goes to `push`.
+    pub(crate) async fn open_to_listen(
+        &self,
+        address: &Address,
+        push: impl AsyncPushSender,
+    ) -> Result<Opened, RedisError> {
+        let (mut login, config) = quiet();
+        login = login.set_protocol(ProtocolVersion::RESP3);
+        if let Some(username) = &address.username {
+            login = login.set_username(username);
+        }
+        if let Some(password) = &address.password {
+            login = login.set_password(password.expose());
+        }
+        self.reach(address, (login, config.set_push_sender(push))).await
+    }
+
+    async fn reach(&self, address: &Address, manner: Manner) -> Result<Opened, RedisError> {
         let (host, port) = match &address.place {
-            Place::Unix(path) => return speak(unix(path).await?).await,
+            Place::Unix(path) => return speak(unix(path).await?, manner).await,
             Place::Tcp { host, port } => (host.as_str(), *port),
         };
         let socket = TcpStream::connect((host, port)).await?;
         socket.set_nodelay(true)?;
         SockRef::from(&socket).set_tcp_keepalive(&keepalive())?;
-        if address.tls { self.speak_tls(host, socket).await } else { speak(socket).await }
+        match address.tls {
+            true => self.speak_tls(host, socket, manner).await,
+            false => speak(socket, manner).await,
+        }
     }
 
     #[cfg(feature = "redis-tls")]
-    async fn speak_tls(&self, host: &str, socket: TcpStream) -> Result<Opened, RedisError> {
+    async fn speak_tls(
+        &self,
+        host: &str,
+        socket: TcpStream,
+        manner: Manner,
+    ) -> Result<Opened, RedisError> {
         let missing = || io::Error::from(io::ErrorKind::Unsupported);
         let name = rustls::pki_types::ServerName::try_from(host.to_owned())
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let connector = tokio_rustls::TlsConnector::from(self.tls.clone().ok_or_else(missing)?);
-        speak(connector.connect(name, socket).await?).await
+        speak(connector.connect(name, socket).await?, manner).await
     }
 
     #[cfg(not(feature = "redis-tls"))]
-    async fn speak_tls(&self, _: &str, _: TcpStream) -> Result<Opened, RedisError> {
+    async fn speak_tls(&self, _: &str, _: TcpStream, _: Manner) -> Result<Opened, RedisError> {
         Err(io::Error::from(io::ErrorKind::Unsupported).into())
     }
 }
@@ -81,14 +111,21 @@ async fn unix(_: &std::path::Path) -> io::Result<TcpStream> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
+/// How to speak to a server.
+type Manner = (RedisConnectionInfo, AsyncConnectionConfig);
+
 /// Login and timeouts are the link's: it sorts every answer and knows the caller's deadline.
-async fn speak<S>(stream: S) -> Result<Opened, RedisError>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+fn quiet() -> Manner {
     let login = RedisConnectionInfo::default().set_skip_set_lib_name();
     let config =
         AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(QUEUE);
+    (login, config)
+}
+
+async fn speak<S>(stream: S, (login, config): Manner) -> Result<Opened, RedisError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let (connection, driver) =
         MultiplexedConnection::new_with_config(&login, stream, config).await?;
     Ok((connection, Box::pin(driver)))

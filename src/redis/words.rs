@@ -49,13 +49,25 @@ pub(crate) mod head {
         TTL_TOO_LARGE = "ttl_too_large";
         UNINITIALISED = "uninitialised";
         TOO_NEW = "too_new";
+        RESERVED = "reserved";
+        PROBING = "probing";
+        FULL = "full";
+        UNDONE = "undone";
+        /// Too late to be undone.
+        LAPSED = "lapsed";
+        /// Of a pause before the last one.
+        STALE = "stale";
+        SETTLED = "settled";
+        ENTERED = "entered";
+        LEFT = "left";
     }
 }
 
 /// Codes of errors that scripts raise, before they write anything: arguments that this crate does
-/// not send, and a key of the pool that holds another type (Redis' own word).
+/// not send, a command that the user lacks, and a key of the pool that holds another type (the last
+/// two are Redis' own words).
 #[cfg(test)]
-pub(crate) const CODES: &[&str] = &["BADCALL", "WRONGTYPE"];
+pub(crate) const CODES: &[&str] = &["BADCALL", "NOPERM", "WRONGTYPE"];
 
 /// Where a member is.
 pub(crate) mod place {

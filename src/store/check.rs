@@ -123,7 +123,10 @@ pub(crate) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Err
 }
 
 pub(crate) fn uninitialised(pool: &PoolName) -> Error {
-    Error::new(Kind::PoolUninitialised, format!("pool {pool} has not been set up"))
+    Error::new(
+        Kind::PoolUninitialised,
+        format!("pool {pool} has no state: it was never set up, or its state was lost"),
+    )
 }
 
 fn batch(number: usize, call: &str, what: &str) -> Result<(), Error> {

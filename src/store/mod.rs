@@ -13,6 +13,7 @@ mod request;
 mod setup;
 
 use async_trait::async_trait;
+use futures_util::stream::BoxStream;
 
 pub use admin::*;
 pub use audit::*;
@@ -98,6 +99,17 @@ pub trait LeaseStore: Send + Sync + 'static {
     /// As [`acquire`](Self::acquire); [`InvalidCall`](crate::Kind::InvalidCall) when the order
     /// names unknown endpoints or sets up a pool that exists.
     async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error>;
+
+    /// Hints that something of the pool may have come free, also from other processes: those of
+    /// releases that ask for one ([`ReleaseRequest::hint`]), and of orders. `None`, the default,
+    /// for a store that has none.
+    ///
+    /// The stream ends with the store, and what it needs goes with it. Hints may come together, and
+    /// may get lost: whoever waits asks now and then all the same.
+    fn hints(&self, pool: &PoolName) -> Option<BoxStream<'static, ()>> {
+        let _ = pool;
+        None
+    }
 
     /// Whether the store answers without waiting, so that a release can be made on the spot
     /// instead of in the background.

@@ -161,12 +161,21 @@ pub struct ReleaseRequest {
     pub pool: PoolName,
     /// The leases with their verdicts, 1 to [`MAX_BATCH`].
     pub releases: Vec<Release>,
+    /// Whether those who wait elsewhere are told when an endpoint becomes ready by it
+    /// ([`LeaseStore::hints`](crate::LeaseStore::hints)). Default `false`.
+    pub hint: bool,
 }
 
 impl ReleaseRequest {
     /// Gives these leases back.
     pub const fn new(pool: PoolName, releases: Vec<Release>) -> Self {
-        Self { pool, releases }
+        Self { pool, releases, hint: false }
+    }
+
+    /// The same, with a hint to those who wait elsewhere or without.
+    pub const fn with_hint(mut self, hint: bool) -> Self {
+        self.hint = hint;
+        self
     }
 }
 

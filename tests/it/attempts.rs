@@ -9,8 +9,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use reqwest::{Body, Request, Response};
 use reqwest_lease::{
-    BoxError, Budget, Budgets, Endpoint, EndpointId, Error, Evidence, Inventory, Judge, Kind,
-    LeaseBuilder, LeaseInfo, LeaseLayer, LeaseMiddleware, LeaseOptions, LeaseRetryStrategy,
+    Attempt, BoxError, Budget, Budgets, Endpoint, EndpointId, Error, Evidence, Inventory, Judge,
+    Kind, LeaseBuilder, LeaseInfo, LeaseLayer, LeaseMiddleware, LeaseOptions, LeaseRetryStrategy,
     Outcome, Pool, PoolName, QuarantineCode, Sender, State, Strike, Verdict,
 };
 use reqwest_middleware::ClientWithMiddleware;
@@ -62,8 +62,8 @@ fn info(response: &Response) -> LeaseInfo {
     response.extensions().get::<LeaseInfo>().unwrap().clone()
 }
 
-fn names(ids: &[EndpointId]) -> Vec<&str> {
-    ids.iter().map(EndpointId::as_str).collect()
+fn names(attempts: &[Attempt]) -> Vec<&str> {
+    attempts.iter().map(|attempt| attempt.endpoint().as_str()).collect()
 }
 
 async fn fails(client: &ClientWithMiddleware, request: Request) -> Error {
@@ -105,6 +105,8 @@ async fn served_by_the_other(web: &Web, failing: &str, only_https: bool) -> Stat
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!((info.endpoint().as_str(), info.attempts()), ("b", 2));
         assert_eq!(names(info.failed()), ["a"]);
+        let told = [Outcome::ProxyUnreachable, Outcome::CredentialsRefused];
+        assert!(told.contains(&info.failed()[0].outcome()) && info.outcome() == Outcome::Success);
         let asked = web.asked();
         assert_eq!(asked.len(), 1, "sent once");
         assert_eq!(asked[0].method, method);
@@ -179,6 +181,55 @@ async fn a_site_that_answers_407_costs_no_endpoint_that_has_worked() {
         assert_eq!(info(&response).attempts(), 3);
         assert_eq!(response.text().await.unwrap(), "mine");
         assert_eq!(pool.status().await.unwrap().ready, 3);
+    }
+}
+
+/// Only the site's own answer to another endpoint makes a refusal certain.
+#[tokio::test]
+async fn another_endpoints_own_answer_says_nothing_of_the_site() {
+    let refusing = FaultProxy::start(Fault::RefusesCredentials).await;
+    let denied = "HTTP/1.1 403 No\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\n\r\n";
+    for (second, quarantined) in [(denied, 0), ("HTTP/1.1 403 No\r\n\r\n", 1)] {
+        let other = FaultProxy::start(Fault::Says(second)).await;
+        let web = hello().await;
+        let (pool, client) = client(&web, &[refusing.url(), other.url()]).await;
+        let response = client.execute(get("http://a.test/", &[])).await.unwrap();
+        assert_eq!(response.status(), StatusCode::FORBIDDEN);
+        response.bytes().await.unwrap();
+        assert_eq!(pool.status().await.unwrap().quarantined, quarantined, "{second}");
+    }
+}
+
+/// Nor does a site that takes on the marks of a proxy.
+#[tokio::test]
+async fn a_site_that_plays_the_proxy_costs_no_endpoint_that_has_worked() {
+    let web = Web::start(|asked| {
+        let (status, name, value) = match asked.url.rsplit('/').next() {
+            Some("401") => (401, "server", "tinyproxy/1.11.1"),
+            Some("403") => (403, "x-squid-error", "ERR_ACCESS_DENIED 0"),
+            Some("502") => (502, "proxy-status", "p; error=proxy_internal_error"),
+            _ => (200, "server", "a site"),
+        };
+        let mut answer = text(StatusCode::from_u16(status).unwrap(), "mine");
+        answer.headers_mut().insert(name, value.parse().unwrap());
+        answer
+    })
+    .await;
+    let url = web.url_with_password();
+    let (pool, client) = client(&web, &[url.clone(), url.clone(), url]).await;
+    for _ in 0..3 {
+        client.get("http://good.test/").send().await.unwrap().bytes().await.unwrap();
+    }
+    for status in [401, 403, 502] {
+        for host in ["a", "b"] {
+            let page = format!("http://{host}.test/{status}");
+            let response = client.get(page).send().await.unwrap();
+            assert_eq!(response.status().as_u16(), status);
+            assert_eq!(response.text().await.unwrap(), "mine");
+            let (list, status) = (pool.list().await.unwrap(), pool.status().await.unwrap());
+            assert_eq!((status.ready, status.quarantined), (3, 0));
+            assert!(list.iter().all(|member| member.strikes == 0), "{list:?}");
+        }
     }
 }
 

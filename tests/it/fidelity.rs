@@ -1,5 +1,8 @@
 //! A response is what reqwest gives, whatever it carries.
 
+mod large;
+mod ways;
+
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, DATE, ETAG};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod attempts;
+mod budgets;
 mod cancel;
 #[cfg(feature = "cli")]
 mod cli;
@@ -13,12 +14,19 @@ mod limits;
 #[path = "../../examples/local/mod.rs"]
 mod local;
 mod never_direct;
+mod outcomes;
 mod readme;
 mod redirects;
 mod redis_conformance;
 mod redis_pools;
+mod redis_roles;
+#[cfg(all(feature = "redis-cluster", feature = "redis-sentinel"))]
+mod redis_topologies;
+mod redis_trouble;
 mod requests;
 mod rig;
 mod secrets;
 mod settings;
+mod shared_budgets;
 mod support;
+mod truth;

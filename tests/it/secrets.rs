@@ -29,7 +29,15 @@ const TARGET_CORE: &str = "Kz1CanaryTarget2x";
 #[tokio::test]
 async fn nothing_that_is_said_holds_a_secret() {
     let (said, secrets) = child("secrets::scenario::everything_is_told", "").await;
-    for expected in ["TRACE", "log record", "tokens seen", "panicked at", "attempt failed"] {
+    for expected in [
+        "TRACE",
+        "log record",
+        "tokens seen",
+        "panicked at",
+        "attempt failed",
+        "send failed",
+        "proxy_denied",
+    ] {
         assert!(said.contains(expected), "the child did not say {expected}");
     }
     assert!(secrets.tokens() > 20, "{} tokens", secrets.tokens());

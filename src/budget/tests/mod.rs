@@ -1,7 +1,11 @@
 //! Facts about budgets, on tokio's paused clock.
 
+mod asked;
+mod flight;
+mod keys;
 mod matching;
 mod pacing;
+mod pauses;
 mod sharing;
 mod twins;
 
@@ -11,7 +15,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-use super::{Budget, Budgets, Passage, Turn};
+use super::clock::At;
+use super::queue::{Limits, Queue};
+use super::{Budget, Budgets, Passage, Pauses, Turn};
 use crate::error::Error;
 use crate::site::Site;
 
@@ -32,11 +38,16 @@ fn example() -> Url {
 
 impl Budgets {
     async fn turn_for(&self, url: &Url, max_wait: Duration) -> Result<Turn, Error> {
-        self.turn(&Site::of(url).unwrap(), url.port_or_known_default(), max_wait).await
+        self.gate(&Site::of(url).unwrap(), url.port_or_known_default(), &[]).turn(max_wait)
     }
 
     fn try_pass_for(&self, url: &Url) -> Option<Passage> {
-        self.try_pass(&Site::of(url).unwrap(), url.port_or_known_default())
+        self.gate(&Site::of(url).unwrap(), url.port_or_known_default(), &[]).try_pass()
+    }
+
+    /// The bucket of a URL that has one.
+    fn queue(&self, url: &Url) -> Arc<Queue> {
+        self.0.find(&Site::of(url).unwrap(), url.port_or_known_default(), At::default()).unwrap()
     }
 }
 
@@ -51,8 +62,9 @@ async fn pass(budgets: &Budgets, url: &Url) {
 }
 
 fn checks(budgets: &Budgets, url: &Url) -> usize {
-    let queue = budgets.0.find(&Site::of(url).unwrap(), None).unwrap();
-    queue.limiter.as_ref().unwrap().checks.load(std::sync::atomic::Ordering::Relaxed)
+    let queue = budgets.queue(url);
+    let Limits::Local(local) = &queue.limiter else { panic!("no rate") };
+    local.checks.load(std::sync::atomic::Ordering::Relaxed)
 }
 
 /// What was let through: who and when.

@@ -268,8 +268,8 @@ async fn whatever_is_dropped_at_any_moment_nothing_is_left_behind() {
         while tasks.join_next().await.is_some() {}
         assert!(starts.times().len() > 50);
         assert!(starts.excess(ms(20), burst) <= 1.001, "{}", starts.excess(ms(20), burst));
-        let queue = budgets.0.find(&Site::of(&example()).unwrap(), None).unwrap();
-        assert_eq!(queue.idle(), (0, 1));
+        let queue = budgets.queue(&example());
+        assert_eq!(queue.idle(), (0, true));
         advance(ms(1_000)).await;
         assert!(queue.is_fresh(queue.now()));
         assert!(budgets.try_pass_for(&example()).is_some());
@@ -293,4 +293,35 @@ async fn lateness_is_forgiven_only_to_those_who_waited() {
     advance(ms(4)).await;
     assert!(budgets.try_pass_for(&example()).is_some());
     assert!(budgets.try_pass_for(&example()).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn jitter_makes_gaps_longer_and_never_shorter() {
+    let budgets = only(Budget::per_second(10).jitter(0.5));
+    let starts = crowd(&budgets, 300, 300, |_| None).await;
+    let gaps: Vec<_> =
+        starts.times().windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
+    // The timer counts in milliseconds.
+    assert!(gaps.iter().all(|gap| (99..=151).contains(gap)), "{gaps:?}");
+    assert!(gaps.iter().any(|gap| *gap > 140) && gaps.iter().any(|gap| *gap < 110), "{gaps:?}");
+    assert!(starts.excess(ms(100), 1) <= 0.011);
+    let used = starts.used(ms(100), 1);
+    assert!((0.76..0.84).contains(&used), "half of the fraction on average: {used}");
+    assert_eq!(starts.order(), (0..300).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_may_wait_are_turned_away_at_once() {
+    let limits = Budgets::builder().default(Budget::per_second(10)).most_waiting(3);
+    let budgets = limits.build().unwrap();
+    pass(&budgets, &example()).await;
+    let waiting = [(); 3].map(|()| budgets.turn_for(&example(), PATIENT).now_or_never().unwrap());
+    assert!(waiting.iter().all(Result::is_ok));
+    let error = budgets.turn_for(&example(), PATIENT).await.err().unwrap();
+    let told = "3 requests wait for example.com already, next chance in 400.0ms";
+    assert_eq!((error.kind(), error.to_string().as_str()), (Kind::BudgetExceeded, told));
+    assert_eq!(budgets.counts().crowded_out, 1);
+    assert!(budgets.turn_for(&url("http://other.test"), PATIENT).await.is_ok());
+    drop(waiting);
+    assert!(budgets.turn_for(&example(), PATIENT).await.is_ok());
 }

@@ -1,5 +1,6 @@
 use tokio::time::{advance, sleep};
 
+use super::super::sites::Kind;
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -15,6 +16,39 @@ async fn a_slow_site_does_not_delay_another() {
     pass(&budgets, &url("https://example.net/")).await;
     assert_eq!(began.elapsed(), Duration::ZERO);
     waiter.abort();
+}
+
+/// How long each of 200 requests to one site took, of which 100 a second arrive.
+async fn waits(budgets: &Budgets) -> Vec<Duration> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..200 {
+        let budgets = budgets.clone();
+        tasks.spawn(async move {
+            let began = Instant::now();
+            pass(&budgets, &url("https://example.net/")).await;
+            began.elapsed()
+        });
+        sleep(ms(10)).await;
+    }
+    let mut waits = tasks.join_all().await;
+    waits.sort();
+    waits
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_before_one_site_does_not_delay_another() {
+    let rules = Budgets::builder().default(Budget::per_second(120).burst(3));
+    let alone = waits(&rules.clone().build().unwrap()).await;
+    let budgets = rules.site("example.com", Budget::per_second(1)).build().unwrap();
+    let crowd: Vec<_> = (0..500)
+        .map(|_| {
+            let budgets = budgets.clone();
+            tokio::spawn(async move { pass(&budgets, &example()).await })
+        })
+        .collect();
+    let beside = waits(&budgets).await;
+    assert!(beside[197] <= alone[197] + ms(10), "{:?} {:?}", beside[197], alone[197]);
+    crowd.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,7 +81,8 @@ async fn an_evicted_site_gets_no_more_than_its_rate() {
     }
     assert!(starts.excess(ms(1_000), 3) <= 0.001, "{}", starts.excess(ms(1_000), 3));
     assert!(starts.times().len() >= 20);
-    assert!(budgets.0.sites.len() < 600, "{} of 2,001 sites", budgets.0.sites.len());
+    assert!(budgets.0.sites.len() <= 16, "{}", budgets.0.sites.len());
+    assert!(budgets.counts().overflowed > 0 && budgets.counts().evicted > 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -59,10 +94,29 @@ async fn idle_sites_are_evicted_and_live_ones_stay() {
         pass(&budgets, &url(&format!("http://h{host}.test"))).await;
         advance(ms(100)).await;
     }
-    assert!(budgets.0.sites.len() < 250, "{}", budgets.0.sites.len());
+    assert!(budgets.0.sites.len() <= 64, "{}", budgets.0.sites.len());
     assert!(budgets.try_pass_for(&example()).is_none(), "its queue is still the same");
-    assert!(budgets.0.sites.find(&Site::parse("slow.test").unwrap()).is_some());
+    assert!(budgets.0.sites.find(Kind::Site, "slow.test").is_some());
     drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn newcomers_without_room_share_one_bucket_and_memory_is_bounded() {
+    let limits = Budgets::builder().default(Budget::per_hour(1)).default_key(Budget::per_hour(1));
+    let budgets = limits.max_sites(160).build().unwrap();
+    let passed = (0..10_000)
+        .filter(|host| budgets.try_pass_for(&url(&format!("http://h{host}.test"))).is_some());
+    let passed = passed.count();
+    // As many as are remembered, and one for all the others of each of 16 parts.
+    let counts = budgets.counts();
+    assert_eq!((counts.remembered, passed), (160, 160 + 16), "{counts:?}");
+    assert_eq!(counts.overflowed, 10_000 - 160);
+    assert_eq!(counts.evicted, 0);
+    // Rested sites make room again.
+    advance(ms(3_600_001)).await;
+    assert!(budgets.try_pass_for(&url("http://another.test")).is_some());
+    assert!(budgets.try_pass_for(&url("http://h9999.test")).is_some());
+    assert!(budgets.counts().remembered <= 160);
 }
 
 async fn three_gaps(budgets: &Budgets) -> Vec<u128> {

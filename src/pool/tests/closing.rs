@@ -1,7 +1,7 @@
 //! Leases on their way back, over a wire that takes its time.
 
 use super::*;
-use crate::store::{MAX_BATCH, State};
+use crate::store::{MAX_BATCH, ReleaseRequest, State};
 
 fn many(number: usize) -> Vec<String> {
     (0..number).map(|number| format!("e{number:04}")).collect()
@@ -55,13 +55,79 @@ async fn a_full_queue_is_counted_and_blocks_nobody() {
 async fn a_failed_release_is_counted_and_ends_with_its_deadline() {
     let (pool, wire) = pool_of(&["a"], |builder| builder.expiry_cooldown(seconds(30))).await;
     wire.always(Call::Release, Fault::Unsent);
+    let started = Instant::now();
     drop(lease(&pool).await);
     pool.shutdown().await;
-    assert_eq!(pool.counts().releases_failed, 1);
+    assert!(started.elapsed() < seconds(8), "{:?}", started.elapsed());
+    let counts = pool.counts();
+    assert_eq!((counts.releases_failed, counts.releases), (1, 0));
+    assert!((4..20).contains(&counts.releases_repeated), "{counts:?}");
     assert_eq!(leased(&wire).await, 1);
-    sleep(TTL + seconds(7)).await;
+    tokio::time::sleep_until(started + TTL + seconds(7)).await;
     let member = pool.list().await.unwrap().remove(0);
     assert!(matches!(member.state, State::Cooling(rest) if rest > seconds(20)), "{member:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_is_repeated_until_the_store_answers() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    wire.next(Call::Release, &[Fault::Unsent; 5]);
+    drop(lease(&pool).await);
+    sleep(seconds(5)).await;
+    assert_eq!(leased(&wire).await, 0);
+    let counts = pool.counts();
+    assert_eq!((counts.releases, counts.releases_repeated), (1, 5));
+    assert_eq!((counts.not_owner, counts.releases_failed), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_release_that_had_taken_place_is_no_wrong_token() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    wire.next(Call::Release, &[Fault::Lost]);
+    drop(lease(&pool).await);
+    pool.shutdown().await;
+    assert_eq!(wire.made(Call::Release).len(), 2);
+    let counts = pool.counts();
+    assert_eq!((counts.releases, counts.not_owner, counts.releases_repeated), (1, 0, 1));
+}
+
+/// The twin: one that was sent once and finds the lease ended is counted.
+#[tokio::test(start_paused = true)]
+async fn a_first_release_of_an_ended_lease_is_a_wrong_token() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    let late = lease(&pool).await;
+    let request = ReleaseRequest::new(name(), vec![late.as_released()]);
+    wire.memory.release(request).await.unwrap();
+    drop(late);
+    pool.shutdown().await;
+    assert_eq!((pool.counts().releases, pool.counts().not_owner), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_is_repeated_no_longer_than_its_lease_lasts() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    wire.always(Call::Release, Fault::Unsent);
+    drop(lease(&pool).await);
+    sleep(TTL + seconds(3)).await;
+    let made = wire.made(Call::Release).len();
+    assert!((30..80).contains(&made), "{made} tries, 2 s apart at most");
+    assert_eq!(pool.counts().releases_failed, 1);
+    sleep(HOUR).await;
+    assert_eq!(wire.made(Call::Release).len(), made);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_waits_for_the_release_of_its_token_and_is_repeated_too() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder.judge(Rests(seconds(30)))).await;
+    wire.next(Call::Acquire, &[Fault::Stray(millis(20))]);
+    wire.next(Call::Release, &[Fault::Unsent; 3]);
+    wire.next(Call::Cancel, &[Fault::Unsent; 2]);
+    drop(lease(&pool).await);
+    sleep(seconds(2)).await;
+    let counts = pool.counts();
+    assert_eq!((counts.releases, counts.cancels, counts.cancels_failed), (1, 1, 0));
+    let member = pool.list().await.unwrap().remove(0);
+    assert!(matches!(member.state, State::Cooling(_)), "with its verdict: {member:?}");
 }
 
 #[tokio::test(start_paused = true)]

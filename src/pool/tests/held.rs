@@ -32,7 +32,7 @@ async fn the_last_clone_gives_it_back_with_the_worst_that_was_seen() {
     settle().await;
     assert_eq!(pool.status().await.unwrap().leased, 1);
     assert!(notes.0.lock().unwrap().is_empty());
-    clone.note(Outcome::Unclear);
+    clone.note(Outcome::Unknown);
     drop(clone);
     settle().await;
     assert_eq!(pool.status().await.unwrap().leased, 0);

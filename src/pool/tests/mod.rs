@@ -5,6 +5,7 @@ mod held;
 mod renewal;
 mod roster;
 mod setting_up;
+mod together;
 mod unsure;
 mod waiting;
 mod wakes;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::{Lease, Pool, PoolBuilder, Wants};
+use super::{Doubt, Lease, Now, Pool, PoolBuilder, Wants};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Kind};
 use crate::id::{EndpointId, PoolName};

@@ -110,7 +110,7 @@ async fn a_store_that_stays_away_is_named_by_all_who_waited_for_it() {
     assert!((20..60).contains(&asked), "{asked} questions in 2 s");
     pool.shutdown().await;
     let counts = pool.counts();
-    assert_eq!((counts.cancels, counts.cancels_failed), (0, 1), "the others never asked");
+    assert_eq!((counts.cancels, counts.cancels_failed), (0, 4), "each token of the question");
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,17 +141,59 @@ async fn whoever_would_not_wait_waits_for_the_answer() {
     assert_eq!((error.kind(), waited), (Kind::PoolExhausted, millis(300)));
 }
 
+/// What a first question is told.
+async fn first_question(pool: &Pool) -> Option<Doubt> {
+    match pool.lease_now(wants(), TTL).await.unwrap().0 {
+        Now::Later(doubt) => doubt,
+        Now::Lease(_) => panic!("there was a lease"),
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_first_question_without_an_answer_is_given_up() {
+async fn a_first_question_without_an_answer_is_repeated_in_the_wait_that_follows() {
+    let (pool, wire) = pool_of(&["a", "b"], |builder| builder).await;
+    wire.next(Call::Acquire, &[Fault::Lost]);
+    let doubt = first_question(&pool).await;
+    assert!(doubt.is_some());
+    let _lease = pool.lease_after(wants(), TTL, doubt).await.unwrap().0;
+    assert_eq!(leased(&wire).await, 1, "it is the lease of the first question");
+    let asked = wire.made(Call::Acquire);
+    assert_eq!((asked.len(), asked[0].token), (2, asked[1].token));
+    assert_eq!(pool.counts().cancels, 0);
+}
+
+/// The twin: a wait that knows nothing of it takes a second endpoint.
+#[tokio::test(start_paused = true)]
+async fn without_its_token_a_lost_first_question_costs_an_endpoint() {
+    let (pool, wire) = pool_of(&["a", "b"], |builder| builder).await;
+    wire.next(Call::Acquire, &[Fault::Lost]);
+    let _doubt = first_question(&pool).await;
+    let _lease = lease(&pool).await;
+    assert_eq!(leased(&wire).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_question_without_an_answer_is_given_up_when_nothing_follows() {
     let (pool, wire) = pool_of(&["a"], |builder| builder).await;
     wire.next(Call::Acquire, &[Fault::Lost]);
-    assert!(pool.lease_now(wants(), TTL).await.unwrap().0.is_none());
+    drop(first_question(&pool).await);
     settle().await;
     assert_eq!((leased(&wire).await, pool.counts().cancels), (0, 1));
     wire.next(Call::Acquire, &[Fault::Late(millis(300))]);
-    let (lease, took) = pool.lease_now(wants(), TTL).await.unwrap();
-    assert!(lease.is_some());
+    let (now, took) = pool.lease_now(wants(), TTL).await.unwrap();
+    assert!(matches!(now, Now::Lease(_)));
     assert_eq!(took, millis(300));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_doubt_is_for_nobody_who_wants_something_else() {
+    let (pool, wire) = pool_of(&["a", "b"], |builder| builder).await;
+    wire.next(Call::Acquire, &[Fault::Lost]);
+    let doubt = first_question(&pool).await;
+    let lease = pool.lease_after(without(&["a"]), TTL, doubt).await.unwrap().0;
+    settle().await;
+    assert_eq!(lease.endpoint().id().as_str(), "b");
+    assert_eq!((leased(&wire).await, pool.counts().cancels), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,6 +217,6 @@ async fn nobody_is_served_at_once_while_somebody_waits() {
     wire.always(Call::Acquire, Fault::Late(millis(100)));
     drop(held);
     settle().await;
-    assert!(pool.lease_now(wants(), TTL).await.unwrap().0.is_none());
+    assert!(matches!(pool.lease_now(wants(), TTL).await.unwrap().0, Now::Later(None)));
     waiter.await.unwrap();
 }

@@ -78,6 +78,58 @@ async fn a_closed_pool_tells_everybody_in_the_queue() {
     assert_eq!(refusal(&pool, HOUR).await.0.kind(), Kind::PoolClosed);
 }
 
+/// Two pools of one store, as two processes would have them.
+async fn neighbours(wakeups: bool) -> [Pool; 2] {
+    let choose = |builder: PoolBuilder| builder.poll_every(HOUR).wakeups(wakeups);
+    let (one, wire) = pool_of(&["a"], choose).await;
+    let builder = Pool::builder(name(), inventory(&["a"])).store(wire).ttl(TTL);
+    [one, choose(builder).build().await.unwrap()]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_in_a_neighbour_does_with_wakeups() {
+    let [one, other] = neighbours(true).await;
+    let held = lease(&one).await;
+    wakes(&other, async move { drop(held) }).await;
+    assert_eq!(other.counts().hints, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_in_a_neighbour_does_with_wakeups() {
+    let [one, other] = neighbours(true).await;
+    one.administer(Order::Pause).await.unwrap();
+    wakes(&other, async { assert!(one.administer(Order::Resume).await.is_ok()) }).await;
+}
+
+/// The twin: the same without.
+#[tokio::test(start_paused = true)]
+#[should_panic = "it slept on"]
+async fn a_release_in_a_neighbour_does_not_without_wakeups() {
+    let [one, other] = neighbours(false).await;
+    let held = lease(&one).await;
+    wakes(&other, async move { drop(held) }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_hints_that_lead_to_nothing_are_few_questions() {
+    let [one, other] = neighbours(true).await;
+    let _held = lease(&one).await;
+    let waiter = tokio::spawn({
+        let other = other.clone();
+        async move { refusal(&other, seconds(10)).await }
+    });
+    settle().await;
+    for _ in 0..1000 {
+        // It readies nothing, and is told all the same.
+        one.administer(Order::Enable(vec![id("a")])).await.unwrap();
+        sleep(millis(1)).await;
+    }
+    let heard = other.counts().hints;
+    assert!((10..40).contains(&heard), "{heard} of 1000 hints were heard");
+    let told = waiter.await.unwrap();
+    assert_eq!(told.0.kind(), Kind::PoolExhausted);
+}
+
 /// The twin: what the pool does not hear of, it sleeps through.
 #[tokio::test(start_paused = true)]
 #[should_panic = "it slept on"]

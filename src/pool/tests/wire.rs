@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::stream::BoxStream;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -143,10 +144,11 @@ impl LeaseStore for Wire {
     async fn acquire(&self, mut request: AcquireRequest) -> Result<AcquireReply, Error> {
         let (memory, token) = (self.memory.clone(), request.tokens[0]);
         if *self.line.forgets_tokens.lock().unwrap() {
-            request.tokens = vec![Token::random()];
+            request.tokens.fill_with(Token::random);
         }
+        let batch = request.tokens.len();
         let run = async move { memory.acquire(request).await };
-        self.call(Call::Acquire, Some(token), 1, run, || AcquireReply::Paused).await
+        self.call(Call::Acquire, Some(token), batch, run, || AcquireReply::Paused).await
     }
 
     async fn renew(&self, request: RenewRequest) -> Result<RenewReply, Error> {
@@ -188,5 +190,9 @@ impl LeaseStore for Wire {
         let memory = self.memory.clone();
         let run = async move { memory.administer(request).await };
         self.call(Call::Administer, None, 1, run, AdminReply::default).await
+    }
+
+    fn hints(&self, pool: &crate::id::PoolName) -> Option<BoxStream<'static, ()>> {
+        self.memory.hints(pool)
     }
 }

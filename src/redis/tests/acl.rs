@@ -63,7 +63,7 @@ async fn a_worker_leases_and_reads_orders_but_writes_none() {
     for command in [
         "ZADD lease:{t}:shun:a.test 1 a",
         "SET lease:budget:{a.test} 1 PX 1000",
-        "PUBLISH lease:{t}:wake 1",
+        "SPUBLISH lease:{t}:free 1",
     ] {
         worker.command(words(command)).await.unwrap();
     }
@@ -103,7 +103,6 @@ async fn an_observer_runs_what_writes_nothing_and_sees_no_tokens() {
     }
     for command in MAINTENANCE.iter().chain(&[
         "HSET lease:{t}:meta a b",
-        "HGETALL lease:{t}:owners",
         "HGETALL lease:{t}:requests",
         "ZRANGE lease:{t}:cancelled 0 -1",
     ]) {

@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
+use super::hints::{heard, is_heard};
 use super::server::{Server, free_port};
 use super::*;
 use crate::error::Kind;
 use crate::redis::acl::Role;
+use crate::redis::hints::listen;
 
 /// Three primaries with a third of the slots each, and maybe a replica of the first.
 struct Nodes {
@@ -173,6 +175,22 @@ async fn a_script_that_meets_a_key_elsewhere_is_a_matter_of_waiting() {
         let _: () = server.ask(&format!("CLUSTER SETSLOT {slot} NODE {}", ids[1]));
     }
     assert_eq!(call().await, Ok(redis::Value::Int(2)));
+}
+
+#[tokio::test]
+async fn hints_follow_their_slot() {
+    let nodes = Nodes::start(false).await;
+    let (pool, slot) = POOLS[0];
+    let channel = format!("lease:{{{pool}}}:free");
+    let mut hints = listen(nodes.connect().await, channel.clone());
+    heard(&mut hints, "the first one").await;
+    let [from, to, _] = &nodes.primaries[..] else { panic!() };
+    is_heard(&mut hints, from, &channel).await;
+    let id: String = to.ask("CLUSTER MYID");
+    for server in [to, from] {
+        let _: () = server.ask(&format!("CLUSTER SETSLOT {slot} NODE {id}"));
+    }
+    is_heard(&mut hints, to, &channel).await;
 }
 
 #[tokio::test]

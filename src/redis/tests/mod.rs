@@ -5,15 +5,16 @@ mod checks;
 #[cfg(feature = "redis-cluster")]
 mod cluster;
 mod faults;
+mod hints;
 mod logs;
 mod lost;
 mod moves;
-mod proxy;
+pub(crate) mod proxy;
 mod refusals;
 mod scripts;
 #[cfg(feature = "redis-sentinel")]
 mod sentinel;
-mod server;
+pub(crate) mod server;
 #[cfg(feature = "redis-tls")]
 mod tls;
 
@@ -28,6 +29,11 @@ use crate::secret::Secret;
 
 /// Counts its runs in its key.
 static COUNT: Script = Script::new("count", "#!lua\nreturn redis.call('INCR', KEYS[1])\n");
+
+/// A script that a test has changed.
+pub(crate) fn script(name: &'static str, source: String) -> &'static Script {
+    Box::leak(Box::new(Script::new(name, source.leak())))
+}
 
 /// A key that pools have.
 fn key() -> [String; 1] {

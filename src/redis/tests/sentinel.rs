@@ -2,9 +2,11 @@
 
 use std::time::Instant;
 
+use super::hints::{CHANNEL, heard, is_heard};
 use super::server::{Server, free_port};
 use super::*;
 use crate::redis::address::Place;
+use crate::redis::hints::listen;
 
 struct Watched {
     primary: Server,
@@ -106,6 +108,20 @@ async fn an_ordered_failover_is_followed_while_the_old_primary_still_takes_write
     println!("moved {:?} after the Sentinels agreed", begun.elapsed());
     assert!(watched.replica.runs() >= before);
     assert!(watched.primary.info("replication").contains("role:master"));
+}
+
+#[tokio::test]
+async fn hints_are_those_of_the_primary_of_the_moment() {
+    let watched = Watched::start().await;
+    let connection = Connection::connect(watched.options()).await.unwrap();
+    let mut hints = listen(connection, CHANNEL.to_owned());
+    heard(&mut hints, "the first one").await;
+    is_heard(&mut hints, &watched.primary, CHANNEL).await;
+    let _: () = watched.sentinels[0].ask("SENTINEL FAILOVER pool");
+    watched.sentinels[0]
+        .wait_for("most name the replica", |_| watched.naming(&watched.replica) >= 2)
+        .await;
+    is_heard(&mut hints, &watched.replica, CHANNEL).await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use redis::{FromRedisValue, RedisResult};
 use tempfile::TempDir;
 
 /// A running redis-server.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     port: u16,
     directory: TempDir,
@@ -18,7 +18,7 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts one with these options beside its port and directory.
-    pub(super) fn start(options: &[&str]) -> Self {
+    pub(crate) fn start(options: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         for _ in 0..5 {
             let port = free_port();
@@ -39,7 +39,7 @@ impl Server {
 
     /// Starts a Sentinel over `primary`, which it calls `pool`.
     #[cfg(feature = "redis-sentinel")]
-    pub(super) fn sentinel(primary: &Self) -> Self {
+    pub(crate) fn sentinel(primary: &Self) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let port = free_port();
         let file = directory.path().join("sentinel.conf");
@@ -59,55 +59,55 @@ impl Server {
         server
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    pub(super) fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
 
     /// Asks the server itself, past all that is tested.
-    pub(super) fn try_ask<T: FromRedisValue>(&self, command: &str) -> RedisResult<T> {
+    pub(crate) fn try_ask<T: FromRedisValue>(&self, command: &str) -> RedisResult<T> {
         let client = redis::Client::open(self.url())?;
         let mut connection = client.get_connection_with_timeout(Duration::from_secs(1))?;
         connection.set_read_timeout(Some(Duration::from_secs(5)))?;
         words(command).query(&mut connection)
     }
 
-    pub(super) fn ask<T: FromRedisValue>(&self, command: &str) -> T {
+    pub(crate) fn ask<T: FromRedisValue>(&self, command: &str) -> T {
         self.try_ask(command).unwrap()
     }
 
     /// What INFO tells in a section; nothing while the server does not.
-    pub(super) fn info(&self, section: &str) -> String {
+    pub(crate) fn info(&self, section: &str) -> String {
         self.try_ask(&format!("INFO {section}")).unwrap_or_default()
     }
 
     /// How often the counting script ran.
-    pub(super) fn runs(&self) -> i64 {
+    pub(crate) fn runs(&self) -> i64 {
         self.ask::<Option<i64>>("GET lease:{t}:meta").unwrap_or_default()
     }
 
     /// Connections that clients hold, without the one that asks.
-    pub(super) fn clients(&self) -> Vec<String> {
+    pub(crate) fn clients(&self) -> Vec<String> {
         let list: String = self.ask("CLIENT LIST TYPE normal");
         let id = |line: &str| line.split(' ').next().unwrap().to_owned();
         list.lines().filter(|line| !line.contains("cmd=client")).map(id).collect()
     }
 
     /// Runs a script that writes keys.
-    pub(super) fn fill(&self, script: &str) {
+    pub(crate) fn fill(&self, script: &str) {
         let mut connection = redis::Client::open(self.url()).unwrap().get_connection().unwrap();
         redis::cmd("EVAL").arg(script).arg(0).exec(&mut connection).unwrap();
     }
 
     /// Runs a script that never ends by itself.
-    pub(super) fn spawn_endless_script(&self) -> std::thread::JoinHandle<()> {
+    pub(crate) fn spawn_endless_script(&self) -> std::thread::JoinHandle<()> {
         let client = redis::Client::open(self.url()).unwrap();
         std::thread::spawn(move || {
             let mut connection = client.get_connection().unwrap();
@@ -118,7 +118,7 @@ impl Server {
     }
 
     /// Waits until `true`, at most for ten seconds.
-    pub(super) async fn wait_for(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+    pub(crate) async fn wait_for(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let begun = Instant::now();
         while !holds(self) {
             assert!(begun.elapsed() < Duration::from_secs(10), "never: {what}");
@@ -127,19 +127,19 @@ impl Server {
     }
 
     /// Sends the process a signal by name.
-    pub(super) fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
     /// Ends the process without a word.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// Starts it again, on the same port and in the same directory.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.child = spawn(&self.arguments);
         assert!(self.answers(), "redis-server did not start again");
     }
@@ -169,7 +169,7 @@ impl Drop for Server {
 }
 
 /// A command from a line of words.
-pub(super) fn words(line: &str) -> redis::Cmd {
+pub(crate) fn words(line: &str) -> redis::Cmd {
     let mut words = line.split(' ');
     let mut command = redis::cmd(words.next().unwrap());
     for word in words {
@@ -178,8 +178,10 @@ pub(super) fn words(line: &str) -> redis::Cmd {
     command
 }
 
+/// The program of `REDIS_SERVER`, else of the search path.
 fn spawn(arguments: &[String]) -> Child {
-    Command::new("redis-server")
+    let program = std::env::var_os("REDIS_SERVER").unwrap_or_else(|| "redis-server".into());
+    Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -188,6 +190,6 @@ fn spawn(arguments: &[String]) -> Child {
         .expect("redis-server is missing: apt-get install -y redis-server")
 }
 
-pub(super) fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

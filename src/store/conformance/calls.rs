@@ -22,7 +22,7 @@ pub async fn an_unknown_pool_is_not_an_empty_one(fixture: &dyn Fixture) {
     let order = Order::Add(numbered(1));
     let named = || pool.clone();
     let list = ListRequest { pool: named(), after: None, limit: 1 };
-    let releases = ReleaseRequest { pool: named(), releases: vec![release] };
+    let releases = ReleaseRequest::new(named(), vec![release]);
     let cancel = CancelRequest { pool: named(), token, tombstone: MINUTE };
     for kind in [
         kind(store.acquire(AcquireRequest::new(named(), token, TTL)).await),
@@ -106,7 +106,7 @@ pub async fn a_release_has_one_to_sixteen_leases(fixture: &dyn Fixture) {
     let release = Release { claim: grant.claim(), verdict: Verdict::default(), site: None };
     for number in [0, MAX_BATCH + 1] {
         let releases = vec![release.clone(); number];
-        let request = ReleaseRequest { pool: fixture.pool(), releases };
+        let request = ReleaseRequest::new(fixture.pool(), releases);
         refused(scene.store().release(request).await, "1 to 16");
     }
     assert_eq!(scene.status().await.leased, 1);

@@ -130,7 +130,7 @@ impl<'a> Scene<'a> {
     }
 
     pub(super) async fn release_all(&self, releases: Vec<Release>) -> Vec<ReleaseReply> {
-        let request = ReleaseRequest { pool: self.fixture.pool(), releases };
+        let request = ReleaseRequest::new(self.fixture.pool(), releases);
         self.store().release(request).await.expect("a release that is allowed")
     }
 

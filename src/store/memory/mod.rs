@@ -18,6 +18,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use async_trait::async_trait;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use tokio::sync::watch;
 
 use self::pool::Pool;
 use self::trail::Trail;
@@ -64,6 +66,8 @@ use crate::id::PoolName;
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     pools: Arc<RwLock<HashMap<PoolName, Mutex<Kept>>>>,
+    /// Counts hints; they are for all pools of the store.
+    hints: watch::Sender<u64>,
 }
 
 /// A pool, and the trail of its orders, which outlasts it.
@@ -88,6 +92,11 @@ impl MemoryStore {
             Some(pool) => call(pool),
             None => Err(check::uninitialised(name)),
         })
+    }
+
+    /// Tells those who wait that something may have come free.
+    fn hint(&self) {
+        self.hints.send_modify(|hints| *hints += 1);
     }
 
     fn with_kept<T>(
@@ -155,7 +164,11 @@ impl LeaseStore for MemoryStore {
     }
 
     async fn release(&self, request: ReleaseRequest) -> Result<Vec<ReleaseReply>, Error> {
-        self.with(&request.pool, |pool| pool.release(&request))
+        let replies = self.with(&request.pool, |pool| pool.release(&request));
+        if request.hint {
+            self.hint();
+        }
+        replies
     }
 
     async fn cancel(&self, request: CancelRequest) -> Result<CancelReply, Error> {
@@ -186,7 +199,17 @@ impl LeaseStore for MemoryStore {
             check::config(&setup.config)?;
             self.know(&request.pool);
         }
-        self.with_kept(&request.pool, |kept| kept.administer(&request))
+        let reply = self.with_kept(&request.pool, |kept| kept.administer(&request));
+        self.hint();
+        reply
+    }
+
+    fn hints(&self, _: &PoolName) -> Option<BoxStream<'static, ()>> {
+        let next = |mut hints: watch::Receiver<u64>| async {
+            hints.changed().await.ok()?;
+            Some(((), hints))
+        };
+        Some(stream::unfold(self.hints.subscribe(), next).boxed())
     }
 
     fn answers_at_once(&self) -> bool {

@@ -253,7 +253,7 @@ impl Run<'_> {
         };
         let release = Release { claim, verdict, site: name_site(site) };
         let expected = self.model.release(&release);
-        let request = ReleaseRequest { pool: self.fixture.pool(), releases: vec![release] };
+        let request = ReleaseRequest::new(self.fixture.pool(), vec![release]);
         assert_eq!(self.store.release(request).await.unwrap(), [expected]);
     }
 

@@ -35,7 +35,7 @@ async fn acquire(store: &MemoryStore, token: Token) -> AcquireReply {
 
 async fn release(store: &MemoryStore, token: Token, verdict: Verdict) -> ReleaseReply {
     let releases = vec![Release { claim: Claim::Lease(token), verdict, site: None }];
-    store.release(ReleaseRequest { pool: pool(), releases }).await.unwrap()[0]
+    store.release(ReleaseRequest::new(pool(), releases)).await.unwrap()[0]
 }
 
 #[tokio::test(start_paused = true)]

@@ -36,12 +36,10 @@ impl RedisStore {
 }
 
 fn arguments(request: &AcquireRequest, shared: bool) -> Arguments {
-    let mut arguments = match shared {
-        true => Arguments::of(&ASSIGN).micros("ttl_us", request.ttl),
-        false => Arguments::of(&ACQUIRE)
-            .micros("ttl_us", request.ttl)
-            .micros("cooldown_us", request.expiry_cooldown),
-    };
+    let command = if shared { &ASSIGN } else { &ACQUIRE };
+    let mut arguments = Arguments::of(command)
+        .micros("ttl_us", request.ttl)
+        .micros("cooldown_us", request.expiry_cooldown);
     let prefer = request.prefer.as_ref().map_or("", EndpointId::as_str);
     arguments = arguments
         .number("random", request.random >> 32)

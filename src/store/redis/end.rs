@@ -36,8 +36,8 @@ impl RedisStore {
         let pool = self.pool(&request.pool);
         let is_lease = |release: &&Release| matches!(release.claim, Claim::Lease(_));
         let (leases, assignments): (Vec<_>, Vec<_>) = request.releases.iter().partition(is_lease);
-        let mut of_leases = self.end_all(&pool, &leases).await?;
-        let mut of_assignments = self.end_all(&pool, &assignments).await?;
+        let mut of_leases = self.end_all(&pool, &leases, request.hint).await?;
+        let mut of_assignments = self.end_all(&pool, &assignments, false).await?;
         let next = |release: &Release| match release.claim {
             Claim::Lease(_) => released(&mut of_leases),
             Claim::Assignment { .. } => released(&mut of_assignments),
@@ -45,7 +45,12 @@ impl RedisStore {
         request.releases.iter().map(next).collect()
     }
 
-    async fn end_all(&self, pool: &Known, releases: &[&Release]) -> Result<Reply, Error> {
+    async fn end_all(
+        &self,
+        pool: &Known,
+        releases: &[&Release],
+        hint: bool,
+    ) -> Result<Reply, Error> {
         let Some(first) = releases.first() else { return Ok(Reply::empty()) };
         let mut keys = pool.keys.state().to_vec();
         let mut arguments = match first.claim {
@@ -57,6 +62,11 @@ impl RedisStore {
             if let Some((site, _)) = shun(release) {
                 keys.push(pool.keys.shun(site));
             }
+        }
+        // In a shared pool nobody waits for another's release.
+        if let Claim::Lease(_) = first.claim {
+            let channel = if hint { pool.keys.hints() } else { String::new() };
+            arguments = arguments.text("hint", &channel);
         }
         self.expect(pool, &keys, arguments, head::ENDED).await
     }

@@ -16,6 +16,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::stream::BoxStream;
 
 pub use self::builder::RedisStoreBuilder;
 pub use self::server::{Remains, Replica, Rights, ServerReport};
@@ -26,6 +27,8 @@ use super::{
 };
 use crate::error::{Error, Kind};
 use crate::id::PoolName;
+use crate::redis::handle::Handle;
+use crate::redis::hints;
 use crate::redis::words::head;
 use crate::redis::{Arguments, Call, ConnectOptions, Connection, Namespace, PoolKeys, Reply};
 use crate::secret::Secret;
@@ -117,6 +120,13 @@ impl RedisStore {
     pub fn cluster(nodes: impl IntoIterator<Item = impl Into<String>>) -> RedisStoreBuilder {
         let seeds = nodes.into_iter().map(Secret::new).collect();
         RedisStoreBuilder::new(ConnectOptions::cluster(seeds))
+    }
+
+    /// The connection with its namespace, for [`SharedLimits`](crate::SharedLimits): site budgets
+    /// in the same Redis.
+    pub fn connection(&self) -> Handle {
+        let Inner { connection, namespace, .. } = &*self.0;
+        Handle { connection: connection.clone(), namespace: namespace.clone() }
     }
 
     fn new(connection: Connection, namespace: Namespace) -> Self {
@@ -239,6 +249,11 @@ impl LeaseStore for RedisStore {
 
     async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error> {
         self.carry_out(request).await
+    }
+
+    fn hints(&self, pool: &PoolName) -> Option<BoxStream<'static, ()>> {
+        let channel = self.pool(pool).keys.hints();
+        Some(hints::listen(self.0.connection.clone(), channel))
     }
 }
 

@@ -23,7 +23,19 @@ impl RedisStore {
         let AdminRequest { pool, order, by, config_version } = request;
         let pool = self.pool(&pool);
         let desk = Desk { store: self, pool: &pool, by, config_version };
-        desk.carry_out(order).await.map(AdminReply::new)
+        let changed = desk.carry_out(order).await?;
+        self.hint(&pool).await;
+        Ok(AdminReply::new(changed))
+    }
+
+    /// Tells those who wait that an order may have readied something; they ask now and then anyway.
+    async fn hint(&self, pool: &Known) {
+        let channel = pool.keys.hints();
+        let mut hint = redis::cmd("SPUBLISH");
+        hint.arg(&channel).arg("");
+        if let Err(fault) = self.0.connection.send_to(&channel, hint).await {
+            tracing::debug!(pool = %pool.name, reason = %fault, "no hint was given");
+        }
     }
 }
 

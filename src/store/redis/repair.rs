@@ -11,7 +11,7 @@ impl RedisStore {
     /// Mends what [`check`](Self::check) finds, as far as that is safe while the pool is in use, and
     /// records it in the trail; says how many repairs it made.
     ///
-    /// A lease before its deadline that its holder can give back stays. An endpoint that somebody
+    /// A lease before its deadline that its holder can give back stays; malformed strikes are erased. An endpoint that somebody
     /// could still be using rests for the largest ttl; one that no member stands behind becomes a
     /// member that is disabled; what contradicts a standing order follows it.
     ///
@@ -95,11 +95,11 @@ fn begin(command: &'static Command, by: Option<&AdminName>) -> Arguments {
     Arguments::of(command).text("by", by).text("config_version", "")
 }
 
-/// Where members are, before members are looked at.
-const PLACES: [&str; 4] = ["ready", "cooling", "leases", "parked"];
+/// Where members are, and who holds them, before members are looked at.
+const PLACES: [&str; 5] = ["ready", "cooling", "leases", "parked", "claims"];
 
 /// What goes by members and leases, after they are in order.
-const REST: [&str; 4] = ["uses", "owners", "requests", "cancelled"];
+const REST: [&str; 4] = ["uses", "strikes", "requests", "cancelled"];
 
 /// Members mended by one call.
 const PAGE: u64 = 250;

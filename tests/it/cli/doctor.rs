@@ -42,7 +42,7 @@ async fn pool() -> Rig {
 }
 
 /// What is planted, which check finds it, and whether a repair mends it.
-const PLANTED: [(&str, &str, bool); 24] = [
+const PLANTED: [(&str, &str, bool); 32] = [
     ("CONFIG SET appendonly no {}", "persistence", false),
     ("CONFIG SET maxmemory-policy allkeys-lru {}", "eviction", false),
     ("CONFIG SET maxmemory USED {}", "memory", false),
@@ -52,18 +52,26 @@ const PLANTED: [(&str, &str, bool); 24] = [
     ("HSET {meta} hold_until 4000000000000000", "hold", false),
     ("HSET {orders} * pause", "paused", false),
     ("SET {cooling} other", "types", false),
-    ("ZADD {leases} 1 e0", "expired", true),
+    ("ZADD {leases} 1 e0; HSET {meta} due 0", "expired", true),
     ("HSET {parked} e3 quarantined:probe", "quarantine", false),
     ("ZREM {ready} e1", "state", true),
     ("ZADD {cooling} 1 e1", "state", true),
     ("ZREM {uses} e1", "state", true),
     ("HSET {orders} e1 disable", "state", true),
     ("HDEL {orders} e3", "state", true),
-    ("DEL {owners}", "state", true),
+    ("HDEL {requests} @e0", "state", true),
+    ("HSET {requests} @e0 1", "state", true),
+    ("HSET {requests} 1 1:2:3:e0", "state", true),
     ("DEL {requests}", "state", true),
+    ("DEL {leases}", "state", true),
     ("ZADD {leases} 4000000000000000 e0", "state", true),
     ("ZADD {ready} 1 stranger", "state", false),
-    ("HSET {owners} stranger 1", "state", true),
+    ("HSET {requests} @stranger 1", "state", true),
+    ("HSET {meta} due 4000000000000000", "state", true),
+    ("HDEL {meta} note", "state", true),
+    ("HDEL {requests} note", "state", true),
+    ("HSET {strikes} e1 many", "state", true),
+    ("HSET {strikes} e1 2:", "state", true),
     ("ZADD {cancelled} 1 1", "state", true),
     ("HSET {weights} e1 7", "inventory", false),
     ("HSET {meta} config_version 9", "inventory", false),
@@ -81,7 +89,9 @@ async fn each_planted_fault_is_found_and_most_can_be_mended() {
             let command = fault.trim_end_matches(" {}").replace("USED", &little_more.to_string());
             rig.redis.send::<()>(&command).await;
         } else {
-            rig.plant(fault).await;
+            for command in fault.split("; ") {
+                rig.plant(command).await;
+            }
         }
         let checks = found(&rig, "").await;
         assert!(checks.iter().any(|found| found == check), "{fault}: {checks:?}");

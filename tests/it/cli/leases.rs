@@ -121,7 +121,7 @@ async fn a_bench_that_is_interrupted_leaves_nothing_behind_either() {
     let child = rig.program().args(["bench", "--for", "1m"]).spawn().unwrap();
     let patience = std::time::Instant::now() + super::RUNS_WITHIN;
     // It leases as soon as its pool is open.
-    while !rig.redis.send::<Vec<String>>("KEYS *").await.iter().any(|key| key.ends_with(":owners"))
+    while !rig.redis.send::<Vec<String>>("KEYS *").await.iter().any(|key| key.ends_with(":leases"))
     {
         assert!(std::time::Instant::now() < patience, "no lease");
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -7,8 +7,9 @@ use http::StatusCode;
 use http::header::LOCATION;
 use reqwest::{Method, Proxy, Request};
 use reqwest_lease::{
-    Budget, Budgets, Endpoint, EndpointId, HeldLease, Inventory, LeaseBuilder, LeaseInfo,
-    LeaseMiddleware, LeaseOptions, LeaseRetryStrategy, Pool, PoolName, Redirects, Sender, Targets,
+    Answer, Budget, Budgets, Classifier, DefaultClassifier, Endpoint, EndpointId, Failed,
+    HeldLease, Inventory, LeaseBuilder, LeaseInfo, LeaseMiddleware, LeaseOptions,
+    LeaseRetryStrategy, Outcome, Pool, PoolName, Redirects, Sender, Targets,
 };
 use reqwest_middleware::ClientWithMiddleware;
 use reqwest_retry::RetryTransientMiddleware;
@@ -23,6 +24,7 @@ use crate::local::proxy::{ForwardProxy, Manners};
 use crate::support::fault::{Fault, FaultProxy};
 use crate::support::microsocks::Microsocks;
 use crate::support::origin::{Origin, Visit, text};
+use crate::support::socks_fault::{SocksFault, SocksFaultProxy};
 use crate::support::tls::TlsFront;
 use crate::support::{SOON, eventually};
 
@@ -73,6 +75,7 @@ impl Origins {
         LeaseMiddleware::builder(pool)
             .tls(self.tls.authority().client_config())
             .timeout(SOON)
+            .classifier(Telling)
             // This crate's own setting comes after it.
             .template(|builder| builder.connection_verbose(true))
     }
@@ -163,12 +166,24 @@ impl Origins {
             Fault::BadGateway,
             Fault::Stalls,
             Fault::DiesAfter(10),
+            Fault::Says("HTTP/1.1 403 No\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\n\r\n"),
+            Fault::Says("HTTP/1.1 401 No\r\nServer: tinyproxy\r\n\r\n"),
+            Fault::Says("HTTP/1.1 502 No\r\nProxy-Status: p; error=dns_error\r\n\r\n"),
+            Fault::Says("HTTP/1.1 429 Slow\r\n\r\n"),
+            Fault::Says("no HTTP\r\n\r\n"),
+            Fault::Tunnels("no TLS"),
         ];
         let mut proxies = Vec::new();
         for fault in faults {
             let proxy = FaultProxy::start(fault).await;
             urls.push(proxy.url());
             proxies.push(proxy);
+        }
+        let mut socks_proxies = Vec::new();
+        for fault in SOCKS_FAULTS {
+            let proxy = SocksFaultProxy::start(fault).await;
+            urls.push(proxy.url());
+            socks_proxies.push(proxy);
         }
         for url in urls {
             let spy = Spy::default();
@@ -272,6 +287,33 @@ impl Origins {
         pool.shutdown().await;
         tell::value("counts", &pool.counts());
         assert!(pool.counts().releases_failed > 0 && pool.counts().cancels_failed > 0);
+    }
+}
+
+const SOCKS_FAULTS: [SocksFault; 6] = [
+    SocksFault::Closes,
+    SocksFault::Greets(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+    SocksFault::Login(1),
+    SocksFault::Replies(2),
+    SocksFault::Replies(5),
+    SocksFault::Cuts,
+];
+
+/// The default classifier, with everything that it is shown told.
+struct Telling;
+
+impl Classifier for Telling {
+    fn failure(&self, failed: &Failed<'_>) -> Outcome {
+        let outcome = DefaultClassifier::new().failure(failed);
+        tell::value("failed", failed);
+        tell::error("failed", failed.error);
+        tell::value("outcome", &(outcome, outcome.to_string()));
+        outcome
+    }
+
+    fn answer(&self, answer: &Answer<'_>) -> Outcome {
+        tell::value("answer", answer);
+        DefaultClassifier::new().answer(answer)
     }
 }
 

@@ -18,6 +18,10 @@ pub(crate) enum Fault {
     Drops,
     /// It reads requests and never answers.
     Stalls,
+    /// It answers everything, CONNECT too, with these bytes, and hangs up.
+    Says(&'static str),
+    /// It answers CONNECT well and then says this in the tunnel, and hangs up.
+    Tunnels(&'static str),
     /// It promises a long answer and dies after this many bytes of the body.
     DiesAfter(usize),
 }
@@ -61,6 +65,17 @@ impl Fault {
                 Self::BadGateway => {
                     let head = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n";
                     stream.write_all(head.as_bytes()).await?;
+                }
+                Self::Says(answer) => {
+                    stream.write_all(answer.as_bytes()).await?;
+                    return stream.shutdown().await;
+                }
+                Self::Tunnels(answer) => {
+                    stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
+                    // What the client says first.
+                    stream.read_u8().await?;
+                    stream.write_all(answer.as_bytes()).await?;
+                    return stream.shutdown().await;
                 }
                 Self::DiesAfter(bytes) => {
                     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", bytes + 1);

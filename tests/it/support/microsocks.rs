@@ -28,6 +28,16 @@ impl Microsocks {
         Self { program, outgoing }
     }
 
+    /// Its processes.
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.program.address()
+    }
+
     /// Its URL in this scheme, without credentials.
     pub(crate) fn url(&self, scheme: &str) -> String {
         format!("{scheme}://{}", self.program.address())

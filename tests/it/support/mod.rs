@@ -2,16 +2,20 @@
 #![allow(dead_code, reason = "the tests of a part need a part")]
 
 pub(crate) mod client;
+pub(crate) mod dante;
 pub(crate) mod fault;
 pub(crate) mod flaky;
+pub(crate) mod h2;
 pub(crate) mod microsocks;
 pub(crate) mod origin;
 pub(crate) mod program;
 pub(crate) mod redis;
+pub(crate) mod socks_fault;
 pub(crate) mod squid;
 pub(crate) mod tap;
 pub(crate) mod tinyproxy;
 pub(crate) mod tls;
+pub(crate) mod v6;
 pub(crate) mod web;
 
 use std::net::SocketAddr;

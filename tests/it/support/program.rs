@@ -61,6 +61,36 @@ impl Program {
         self.child.id()
     }
 
+    /// Sends a signal to it and to its children.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        let children = children.unwrap_or_default();
+        let all = children.split_whitespace().map(str::to_owned).chain([id.to_string()]);
+        // A child may end in between.
+        let _ = Command::new("kill").arg(format!("-{name}")).args(all).output().unwrap();
+    }
+
+    /// Kills it with its children, and waits until its port is closed.
+    pub(crate) fn kill(&self) {
+        self.signal("KILL");
+        let deadline = Instant::now() + START_WITHIN;
+        while TcpStream::connect(self.address).is_ok() {
+            assert!(Instant::now() < deadline, "it was killed and listens still");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Sends a signal that ends it, and waits for the end.
+    pub(crate) fn end(&mut self, name: &str) {
+        let id = self.id().to_string();
+        let _ = Command::new("kill").args([format!("-{name}"), id]).output().unwrap();
+        let deadline = Instant::now() + START_WITHIN;
+        while self.child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The text of a file in its directory; empty while there is none.
     pub(crate) fn file(&self, name: &str) -> String {
         std::fs::read_to_string(self.directory.path().join(name)).unwrap_or_default()
@@ -106,7 +136,7 @@ fn find(name: &str, package: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("{name} is missing: apt-get install -y {package}"))
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 

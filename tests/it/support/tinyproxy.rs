@@ -14,6 +14,11 @@ pub(crate) struct Tinyproxy {
 impl Tinyproxy {
     /// Starts one that anybody may use, or only with this user and password.
     pub(crate) fn start(credentials: Option<(&str, &str)>) -> Self {
+        Self::with_rule(credentials, None)
+    }
+
+    /// The same, which forbids one host.
+    pub(crate) fn with_rule(credentials: Option<(&str, &str)>, denied: Option<&str>) -> Self {
         let outgoing = outgoing_address();
         let password = credentials
             .map(|(user, password)| format!("BasicAuth {user} {password}\n"))
@@ -21,15 +26,26 @@ impl Tinyproxy {
         let program = Program::start("tinyproxy", "tinyproxy", |port, directory| {
             let file = directory.join("tinyproxy.conf");
             let log = directory.join("log");
+            let rule = denied.map(|host| {
+                let filter = directory.join("filter");
+                std::fs::write(&filter, format!("^{}$\n", host.replace('.', "\\."))).unwrap();
+                format!("Filter \"{}\"\n", filter.display())
+            });
+            let rule = rule.unwrap_or_default();
             let configuration = format!(
                 "Port {port}\nListen 127.0.0.1\nBind {outgoing}\nAllow 127.0.0.1\n\
-                 LogFile \"{}\"\nLogLevel Connect\nMaxClients 100\nTimeout 60\n{password}",
+                 LogFile \"{}\"\nLogLevel Connect\nMaxClients 100\nTimeout 60\n{password}{rule}",
                 log.display()
             );
             std::fs::write(&file, configuration).unwrap();
             vec!["-d".to_owned(), "-c".to_owned(), file.display().to_string()]
         });
         Self { program, outgoing }
+    }
+
+    /// Its processes.
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
     }
 
     /// Its URL, without credentials.

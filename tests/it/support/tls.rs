@@ -47,6 +47,11 @@ impl Authority {
 
     /// For a server.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        self.acceptor_of(&[b"http/1.1"])
+    }
+
+    /// For a server that speaks these protocols.
+    pub(crate) fn acceptor_of(&self, protocols: &[&[u8]]) -> TlsAcceptor {
         let mut config =
             ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
                 .with_safe_default_protocol_versions()
@@ -54,7 +59,7 @@ impl Authority {
                 .with_no_client_auth()
                 .with_single_cert(self.chain.clone(), self.key.clone_key())
                 .unwrap();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         TlsAcceptor::from(Arc::new(config))
     }
 
@@ -89,6 +94,11 @@ impl TlsFront {
             }
         });
         Self { listening: listening.await.unwrap() }
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.listening.address()
     }
 
     /// Its URL.

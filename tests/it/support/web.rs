@@ -69,7 +69,7 @@ impl Web {
         let shared = Arc::new(Shared {
             answer: Box::new(answer),
             authorization,
-            authority: Authority::new(&["a.test", "b.test", "public.test"]),
+            authority: Authority::new(&["a.test", "b.test", "public.test", "xn--bcher-kva.test"]),
             asked: Mutex::default(),
         });
         let web = shared.clone();

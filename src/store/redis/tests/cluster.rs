@@ -23,7 +23,8 @@ async fn cluster() -> Redis {
     }
     let store = crate::store::RedisStore::cluster([server.url()]).namespace("cluster");
     let store = store.build().await.unwrap();
-    Redis { store, namespace: "cluster".to_owned(), connection, server }
+    let pool = PoolName::new("conformance").unwrap();
+    Redis { store, namespace: "cluster".to_owned(), pool, connection, server }
 }
 
 #[tokio::test]

@@ -51,6 +51,24 @@ async fn an_administrator_ends_a_hold() {
     grant(&redis).await;
 }
 
+/// A server that lacks grants does not know how many.
+#[tokio::test]
+async fn no_fence_of_a_grant_that_was_lost_is_given_again() {
+    const MANY: u64 = 1_000_000;
+    let redis = pool(3).await;
+    let first = grant(&redis).await.fence.0;
+    fail_over(&redis).await;
+    held(&redis).await;
+    held(&redis).await;
+    order(&redis, Order::EndHold).await.unwrap();
+    let second = grant(&redis).await.fence.0;
+    assert!((first + MANY..first + 2 * MANY).contains(&second), "{first} {second}");
+    fail_over(&redis).await;
+    order(&redis, Order::EndHold).await.unwrap();
+    let third = grant(&redis).await.fence.0;
+    assert!((second + MANY..second + 2 * MANY).contains(&third), "{second} {third}");
+}
+
 #[tokio::test]
 async fn pools_without_a_hold_go_on() {
     for config in [

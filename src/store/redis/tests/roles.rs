@@ -17,6 +17,7 @@ async fn login(redis: &Redis, role: Role) -> Redis {
     Redis {
         store: builder.build().await.unwrap(),
         namespace: redis.namespace.clone(),
+        pool: redis.pool(),
         connection: redis.connection.clone(),
         server: redis.server.clone(),
     }

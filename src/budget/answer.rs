@@ -1,0 +1,145 @@
+//! What a site's answer says of its limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+
+use super::clock::At;
+use super::hints::hint;
+use super::line::Line;
+use super::pause::{Event, Pause};
+use super::queue::{Limits, Queue, wake};
+use super::retry_after::retry_after;
+use super::schedule::By;
+use super::turn::Passage;
+use super::{Budgets, Inner};
+use crate::site::Site;
+
+impl Budgets {
+    /// Heeds an answer that is the site's own, to the request that this passage was for. How
+    /// long the site is paused from now on, if it is.
+    pub(crate) fn answered(
+        &self,
+        site: &Site,
+        port: Option<u16>,
+        passage: &Passage,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Option<Duration> {
+        let inner = &*self.0;
+        if inner.common.pauses.enabled
+            && matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+        {
+            return Some(inner.refused(site, port, passage.sent, headers));
+        }
+        if inner.common.is_watched()
+            && let Some(queue) = inner.known(site, port)
+        {
+            queue.succeeded(passage.sent);
+        }
+        if inner.common.pauses.hints
+            && !status.is_redirection()
+            && let Some((delay, window)) = hint(headers)
+        {
+            let longest = inner.common.pauses.longest;
+            inner.slow(site, port, By::Hint, delay.min(longest), window.min(longest));
+        }
+        None
+    }
+}
+
+impl Inner {
+    fn refused(&self, site: &Site, port: Option<u16>, sent: At, headers: &HeaderMap) -> Duration {
+        let said = retry_after(headers);
+        let longest = self.common.pauses.longest;
+        let cut = said.is_some_and(|said| said > longest);
+        if cut {
+            self.common.counters.pauses_cut.add_one();
+            let (said, longest) = (said.unwrap_or_default().as_secs(), longest.as_secs());
+            tracing::warn!(%site, said, longest, "the site asked for a longer pause than allowed");
+        }
+        self.common.watch();
+        let refusal = self.bucket(site, port).refused(sent, said.map(|said| said.min(longest)));
+        let (left, nth) = (refusal.left, refusal.nth);
+        if refusal.is_new {
+            self.common.counters.pauses.add_one();
+            let (left_ms, gives_up) = (left.as_millis(), nth > self.common.pauses.most);
+            if gives_up {
+                tracing::warn!(%site, nth, left_ms, "the site goes on refusing after its pauses");
+            } else {
+                tracing::debug!(%site, nth, left_ms, "the site asked for a pause");
+            }
+        }
+        left
+    }
+
+    /// The bucket of a site, if it has one.
+    fn known(&self, site: &Site, port: Option<u16>) -> Option<Arc<Queue>> {
+        use super::rules::Rule;
+        match self.rules.find(site, port) {
+            Rule::Port(_, queue)
+            | Rule::Host(queue)
+            | Rule::Suffix(_, queue)
+            | Rule::Domain(_, queue) => Some(Arc::clone(queue)),
+            Rule::Default(_, of) => self.sites.find(super::Kind::Site, of),
+            Rule::None => self.sites.find(super::Kind::Site, site.as_str()),
+        }
+    }
+
+    /// How long a site's present pause still lasts.
+    pub(super) fn paused(&self, site: &Site, port: Option<u16>) -> Option<Duration> {
+        let queue = self.known(site, port)?;
+        let now = queue.now();
+        let state = queue.state();
+        let pause = state.pause.as_deref().filter(|pause| pause.is_on(now))?;
+        Some(pause.until.since(now))
+    }
+}
+
+/// What a refusal came to.
+struct Refused {
+    is_new: bool,
+    left: Duration,
+    nth: u32,
+}
+
+impl Queue {
+    fn refused(&self, sent: At, said: Option<Duration>) -> Refused {
+        let now = self.now();
+        let (refused, until, lapsed, wakers) = {
+            let mut state = self.state();
+            let pause = state.pause.get_or_insert_with(|| Box::new(Pause::none()));
+            let is_new = matches!(pause.refused(sent, now, said), Event::Began);
+            let (until, nth) = (pause.until, pause.nth);
+            let refused = Refused { is_new, left: until.since(now), nth };
+            // After the pause, slots begin anew.
+            let lapsed = state.schedule.forget_kept();
+            let wakers = state.line.as_deref_mut().map(Line::wake_all);
+            (refused, until, lapsed, wakers)
+        };
+        if let Limits::Remote(limiter) = &self.limiter {
+            lapsed.into_iter().for_each(|slot| limiter.lapsed(slot));
+            limiter.paused(until, refused.nth, said.is_some());
+        }
+        wake(wakers.into_iter().flatten());
+        refused
+    }
+
+    fn succeeded(&self, sent: At) {
+        let waker = {
+            let mut state = self.state();
+            let Some(pause) = state.pause.as_deref_mut() else { return };
+            if !pause.answered(sent) {
+                return;
+            }
+            // The others start at the rate, whatever came due while the probe was out.
+            self.restart(&mut state.schedule, self.now());
+            state.line.as_deref_mut().and_then(Line::signal)
+        };
+        if let Limits::Remote(limiter) = &self.limiter {
+            limiter.succeeded();
+        }
+        wake(waker);
+    }
+}

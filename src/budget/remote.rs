@@ -1,0 +1,122 @@
+//! The queue's side of a limiter that asks a server.
+
+use std::sync::Arc;
+
+use super::clock::At;
+use super::line::Line;
+use super::local::{Limiter, Reply, Reservation, Slot};
+use super::pause::{Pause, Probe};
+use super::queue::{Limits, Queue, State, Step, wake};
+use super::turn::Cause;
+use crate::error::Error;
+
+/// What is known of the server.
+#[derive(Default)]
+pub(super) struct Remote {
+    /// A reservation is under way.
+    asking: bool,
+    /// All places are taken; when to ask again.
+    full_until: Option<At>,
+    /// What the last reservation failed with; the head is told.
+    fault: Option<Error>,
+}
+
+impl Remote {
+    /// What keeps the head from asking.
+    pub(super) fn barred(&mut self, now: At) -> Option<Step> {
+        if self.asking {
+            return Some(Step::Look(Cause::Rate, None));
+        }
+        let until = self.full_until.filter(|until| *until > now)?;
+        Some(Step::Look(Cause::InFlight, Some(until)))
+    }
+}
+
+impl State {
+    /// A place of this process came free, which the server may grant again.
+    pub(super) fn ask_again(&mut self) {
+        if let Some(remote) = &mut self.remote {
+            remote.full_until = None;
+        }
+    }
+
+    /// What the head's last reservation failed with.
+    pub(super) fn take_fault(&mut self) -> Option<Error> {
+        self.remote.as_mut()?.fault.take()
+    }
+}
+
+impl Queue {
+    /// Reserves the next slot for the queue, from `from` on.
+    pub(super) fn reserve(self: &Arc<Self>, from: At) {
+        let reservation = match &self.limiter {
+            Limits::None => Reservation::Now(Slot { at: from, place: None }),
+            Limits::Local(limiter) => limiter.reserve(from),
+            Limits::Remote(limiter) => limiter.reserve(from),
+        };
+        let reply = match reservation {
+            Reservation::Now(slot) => {
+                self.state().schedule.reserved(slot);
+                return;
+            }
+            Reservation::Asked(reply) => reply,
+        };
+        self.state().remote.get_or_insert_default().asking = true;
+        let mut asking = Asking(Some(Arc::clone(self)));
+        tokio::spawn(async move {
+            let reply = reply.await;
+            if let Some(queue) = asking.0.take() {
+                queue.told(reply);
+            }
+        });
+    }
+
+    /// Books what the server said, whoever asked.
+    fn told(&self, reply: Result<Reply, Error>) {
+        let now = self.now();
+        let (unused, waker) = {
+            let mut state = self.state();
+            let unused = state.told(reply, now);
+            (unused, state.line.as_deref_mut().and_then(Line::signal))
+        };
+        if let Some(slot) = unused {
+            self.lapsed(slot);
+        }
+        wake(waker);
+    }
+}
+
+impl State {
+    /// Returns a slot that nobody is there for.
+    fn told(&mut self, reply: Result<Reply, Error>, now: At) -> Option<Slot> {
+        let remote = self.remote.get_or_insert_default();
+        (remote.asking, remote.full_until) = (false, None);
+        match reply {
+            Ok(Reply::Slot(slot)) if self.waiting == 0 => return Some(slot),
+            Ok(Reply::Slot(slot)) => {
+                self.schedule.reserved(slot);
+            }
+            Ok(Reply::Full { again }) => remote.full_until = Some(again),
+            Ok(Reply::Paused { until, nth }) => {
+                let pause = self.pause.get_or_insert_with(|| Box::new(Pause::none()));
+                pause.began = Some(now);
+                pause.until = pause.until.max(until);
+                pause.nth = nth;
+                pause.probe = Probe::Due;
+            }
+            Err(fault) => remote.fault = (self.waiting > 0).then_some(fault),
+        }
+        None
+    }
+}
+
+/// A reservation under way; one that vanishes with its runtime or a panic is a fault.
+struct Asking(Option<Arc<Queue>>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if let Some(queue) = self.0.take() {
+            queue.told(Err(Error::store_unavailable("the budget's server was not asked")));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Queues of two workers over one Redis.
+
+use http::{HeaderMap, StatusCode};
+
+use super::*;
+use crate::budget::{Budget, Budgets, Passage as Gone, Turn};
+use crate::site::Site;
+
+const LONG: Duration = Duration::from_secs(600);
+const MOMENT: Duration = Duration::from_millis(300);
+
+fn site() -> Site {
+    Site::parse("a.test").unwrap()
+}
+
+/// What a worker of its own process has.
+async fn worker(server: &Server, budget: Budget) -> (Budgets, SharedLimits) {
+    let limits = limits(&server.url()).await;
+    (Budgets::builder().shared(limits.clone()).default(budget).build().unwrap(), limits)
+}
+
+fn turn(budgets: &Budgets) -> Turn {
+    budgets.gate(&site(), None, &[]).turn(LONG).unwrap()
+}
+
+async fn pass(budgets: &Budgets) -> Gone {
+    let mut turn = turn(budgets);
+    tokio::time::timeout(10 * SECOND, turn.slot()).await.expect("a slot").unwrap();
+    turn.spend()
+}
+
+async fn waits(budgets: &Budgets) -> Turn {
+    let mut turn = turn(budgets);
+    assert!(tokio::time::timeout(MOMENT, turn.slot()).await.is_err());
+    turn
+}
+
+fn flying(server: &Server) -> u64 {
+    server.ask(&format!("ZCARD {KEY}:passages"))
+}
+
+#[tokio::test]
+async fn a_place_is_for_all_workers_and_comes_back_with_its_passage() {
+    let server = Server::start(&[]);
+    let budget = Budget::unpaced().in_flight(1);
+    let (one, other) = (worker(&server, budget).await.0, worker(&server, budget).await.0);
+    let passage = pass(&one).await;
+    assert_eq!(flying(&server), 1);
+    let mut waiting = waits(&other).await;
+    drop(passage);
+    tokio::time::timeout(10 * SECOND, waiting.slot()).await.unwrap().unwrap();
+    let passage = waiting.spend();
+    assert_eq!(flying(&server), 1);
+    drop(passage);
+    server.wait_for("the place is free", |server| flying(server) == 0).await;
+}
+
+#[tokio::test]
+async fn a_later_slot_takes_its_place_when_it_is_due() {
+    let server = Server::start(&[]);
+    let (budgets, _) = worker(&server, Budget::per_second(1).in_flight(3)).await;
+    drop(pass(&budgets).await);
+    server.wait_for("the place is free", |server| flying(server) == 0).await;
+    let mut waiting = waits(&budgets).await;
+    assert_eq!(flying(&server), 0);
+    tokio::time::timeout(10 * SECOND, waiting.slot()).await.unwrap().unwrap();
+    assert_eq!(flying(&server), 1);
+    drop(waiting);
+    server.wait_for("nobody used it", |server| flying(server) == 0).await;
+}
+
+#[tokio::test]
+async fn a_slot_that_nobody_is_left_for_is_undone() {
+    let server = Server::start(&[]);
+    let (budgets, limits) = worker(&server, Budget::per_minute(1)).await;
+    drop(pass(&budgets).await);
+    let state = || server.ask::<String>(&format!("GET {KEY}"));
+    let tat = |state: String| state.split(':').nth(1).unwrap().to_owned();
+    let before = tat(state());
+    let waiting = waits(&budgets).await;
+    assert_ne!(tat(state()), before);
+    drop(waiting);
+    server.wait_for("it is undone", |_| limits.counts().undone == 1).await;
+    assert_eq!(tat(state()), before);
+}
+
+#[tokio::test]
+async fn what_a_site_says_to_one_worker_holds_for_all_and_is_one_event() {
+    let server = Server::start(&[]);
+    let budget = Budget::per_second(1_000).burst(10);
+    let (one, other) = (worker(&server, budget).await.0, worker(&server, budget).await.0);
+    let passages = [pass(&one).await, pass(&one).await, pass(&other).await];
+    let mut headers = HeaderMap::new();
+    headers.insert("retry-after", "20".parse().unwrap());
+    let refused = StatusCode::TOO_MANY_REQUESTS;
+    let answered = |budgets: &Budgets, passage: &Gone| {
+        budgets.answered(&site(), None, passage, refused, &headers).unwrap()
+    };
+    answered(&one, &passages[0]);
+    let level = |server: &Server| -> u64 {
+        let state: String = server.ask(&format!("GET {KEY}"));
+        state.split(':').nth(5).map_or(0, |level| level.parse().unwrap())
+    };
+    server.wait_for("the pause is shared", |server| level(server) == 1).await;
+    drop(waits(&other).await);
+    assert!(other.gate(&site(), None, &[]).turn(SECOND).is_err(), "it was told of 20 s");
+    answered(&one, &passages[1]);
+    answered(&other, &passages[2]);
+    drop(waits(&one).await);
+    assert_eq!(level(&server), 1);
+}
+
+#[tokio::test]
+async fn a_local_budget_and_a_site_without_one_ask_nobody() {
+    let server = Server::start(&[]);
+    let (budgets, limits) = worker(&server, Budget::per_second(1).local()).await;
+    drop(pass(&budgets).await);
+    assert_eq!(limits.counts().reservations, 0);
+    let bad = limits.fallback_local(1.5);
+    let error = Budgets::builder().shared(bad).build().unwrap_err();
+    assert_eq!(error.to_string(), "the share of a fallback is more than 0 and at most 1");
+}
+
+#[tokio::test]
+async fn names_that_rules_give_are_apart_in_redis() {
+    let server = Server::start(&[]);
+    let limits = limits(&server.url()).await;
+    let budgets = Budgets::builder()
+        .shared(limits)
+        .site("a.test", Budget::per_second(100))
+        .site("a.test:8080", Budget::per_second(100))
+        .suffix("a.test", Budget::per_second(100))
+        .key("a.test", Budget::per_second(100))
+        .key("{x} y", Budget::per_second(100))
+        .build()
+        .unwrap();
+    let keys = ["a.test".into(), "{x} y".into()];
+    for (host, port, keys) in
+        [("a.test", None, &keys[..]), ("a.test", Some(8080), &[]), ("b.a.test", None, &[])]
+    {
+        let site = Site::parse(host).unwrap();
+        let mut turn = budgets.gate(&site, port, keys).turn(LONG).unwrap();
+        turn.slot().await.unwrap();
+        drop(turn.spend());
+    }
+    let mut all: Vec<String> = server.ask("KEYS *");
+    all.sort();
+    let names = ["%7Bx%7D%20y", "a.test"].map(|key| format!("lease:budget:{{key/{key}}}"));
+    let mut expected = ["*.a.test", "a.test", "a.test:8080"]
+        .map(|name| format!("lease:budget:{{{name}}}"))
+        .to_vec();
+    expected.extend(names);
+    expected.sort();
+    assert_eq!(all, expected);
+}

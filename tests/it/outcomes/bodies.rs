@@ -1,0 +1,185 @@
+//! Bodies that break off, stall, or come from a caller that fails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
+use http::{HeaderValue, Method, StatusCode};
+use reqwest::{Body, Request};
+use reqwest_lease::{Answer, Classifier, DefaultClassifier, LeaseInfo, Outcome, Site};
+
+use super::scene::{BRIEF, Targets, Watched};
+use crate::local::proxy::{ForwardProxy, Manners};
+use crate::support::client::get;
+use crate::support::fault::{Fault, FaultProxy};
+use crate::support::h2::H2Origin;
+use crate::support::origin::{Origin, text};
+use crate::support::tap::Tap;
+
+/// What became of a body, with a time limit on the whole request or on each read.
+async fn read(url: &str, page: &str, each_read: bool) -> Outcome {
+    let (targets, watched) = (Targets::start().await, Watched::endpoint(url, None).await);
+    let client = watched.client(&targets, |builder| match each_read {
+        true => builder.template(|template| template.read_timeout(BRIEF)),
+        false => builder.timeout(BRIEF),
+    });
+    let response = client.get(page).send().await.unwrap();
+    assert!(response.bytes().await.is_err());
+    watched.outcome()
+}
+
+#[tokio::test]
+async fn a_body_that_stalls_is_told_from_one_that_is_cut() {
+    let tap = Tap::start().await;
+    for each_read in [false, true] {
+        let seen = read(&tap.url(), "http://a.test/quiet", each_read).await;
+        assert_eq!(seen, Outcome::Stalled, "{each_read}");
+    }
+    let dying = FaultProxy::start(Fault::DiesAfter(10)).await;
+    assert_eq!(read(&dying.url(), "http://a.test/", false).await, Outcome::BodyCut);
+}
+
+/// Through a tunnel, with HTTP/2 in it.
+async fn over_h2(path: &str, limit: Duration) -> Outcome {
+    let (origin, targets) = (H2Origin::start().await, Targets::start().await);
+    let proxy = ForwardProxy::start(Manners::default()).await.unwrap();
+    let watched = Watched::endpoint(&proxy.url(), None).await;
+    let trusted = origin.authority().client_config();
+    let client = watched.client(&targets, |builder| builder.tls(trusted).timeout(limit));
+    let response = client.get(origin.url(path)).send().await.unwrap();
+    assert_eq!(response.version(), http::Version::HTTP_2);
+    assert_eq!(response.bytes().await.is_err(), path != "/");
+    watched.outcome()
+}
+
+#[tokio::test]
+async fn a_stream_that_is_reset_is_a_cut_body() {
+    let long = Duration::from_secs(10);
+    assert_eq!(over_h2("/", long).await, Outcome::Success);
+    assert_eq!(over_h2("/reset", long).await, Outcome::BodyCut);
+    assert_eq!(over_h2("/quiet", BRIEF).await, Outcome::Stalled);
+}
+
+#[tokio::test]
+async fn who_has_read_every_byte_may_leave_the_trailers() {
+    let (origin, targets) = (H2Origin::start().await, Targets::start().await);
+    let proxy = ForwardProxy::start(Manners::default()).await.unwrap();
+    for (left, expected) in [(0, Outcome::Success), (1, Outcome::Cancelled)] {
+        let watched = Watched::endpoint(&proxy.url(), None).await;
+        let trusted = origin.authority().client_config();
+        let client = watched.client(&targets, |builder| builder.tls(trusted));
+        let mut response = client.get(origin.url("/trailers")).send().await.unwrap();
+        if left == 0 {
+            assert_eq!(response.chunk().await.unwrap().unwrap(), "hello");
+        }
+        drop(response);
+        assert_eq!(watched.outcome(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_decoded_blames_nobody() {
+    let origin = Origin::http(|_| {
+        let mut answer = text(StatusCode::OK, "this is not gzip");
+        answer.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        answer
+    })
+    .await;
+    let (proxy, targets) =
+        (ForwardProxy::start(Manners::default()).await.unwrap(), Targets::start().await);
+    let watched = Watched::endpoint(&proxy.url(), None).await;
+    let client = watched.client(&targets, |builder| builder.template(|it| it.gzip(true)));
+    let response = client.get(origin.url("/")).send().await.unwrap();
+    assert!(response.bytes().await.is_err());
+    assert_eq!(watched.outcome(), Outcome::Unknown);
+}
+
+/// A stream that fails after its first bytes.
+fn failing() -> Body {
+    let chunks = [Ok(Bytes::from_static(b"hel")), Err(std::io::Error::other("mine"))];
+    Body::wrap_stream(futures_util::stream::iter(chunks))
+}
+
+#[tokio::test]
+async fn a_callers_failing_stream_is_its_own_fault() {
+    let (origin, h2, targets) = (
+        Origin::https(|_| text(StatusCode::OK, "")).await,
+        H2Origin::start().await,
+        Targets::start().await,
+    );
+    let proxy = ForwardProxy::start(Manners::default()).await.unwrap();
+    for (url, trusted) in [
+        ("http://127.0.0.1:1/".to_owned(), origin.authority().client_config()),
+        (origin.url("/"), origin.authority().client_config()),
+        (h2.url("/echo"), h2.authority().client_config()),
+    ] {
+        // Only a proxy that waits for the body lets the caller fail first.
+        let stalls = FaultProxy::start(Fault::Stalls).await;
+        let through = if url.starts_with("https") { proxy.url() } else { stalls.url() };
+        let watched = Watched::endpoint(&through, None).await;
+        let client = watched.client(&targets, |builder| builder.tls(trusted));
+        let mut request = Request::new(Method::POST, url.parse().unwrap());
+        *request.body_mut() = Some(failing());
+        client.execute(request).await.unwrap_err();
+        assert_eq!(watched.outcome(), Outcome::LocalFault, "{url}");
+        watched.check(Outcome::LocalFault).await;
+    }
+}
+
+#[tokio::test]
+async fn what_the_head_said_stands_when_nobody_reads_the_body() {
+    let origin = Origin::http(|visit| match visit.path.as_str() {
+        "/slow-down" => text(StatusCode::TOO_MANY_REQUESTS, "slow down"),
+        _ => text(StatusCode::OK, "hello"),
+    })
+    .await;
+    let (proxy, targets) =
+        (ForwardProxy::start(Manners::default()).await.unwrap(), Targets::start().await);
+    for (path, expected) in [("/slow-down", Outcome::Throttled), ("/", Outcome::Cancelled)] {
+        let watched = Watched::endpoint(&proxy.url(), None).await;
+        let client = watched.client(&targets, |builder| builder);
+        drop(client.get(origin.url(path)).send().await.unwrap());
+        assert_eq!(watched.outcome(), expected);
+    }
+}
+
+/// Takes pages with a captcha for a ban.
+struct Captcha;
+
+impl Classifier for Captcha {
+    fn answer(&self, answer: &Answer<'_>) -> Outcome {
+        match answer.headers.contains_key("x-captcha") {
+            true => Outcome::Banned,
+            false => DefaultClassifier::new().answer(answer),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_ban_is_what_one_says_it_is() {
+    let origin = Origin::http(|_| {
+        let mut answer = text(StatusCode::FORBIDDEN, "who are you?");
+        answer.headers_mut().insert("x-captcha", HeaderValue::from_static("1"));
+        answer
+    })
+    .await;
+    let (proxy, targets) =
+        (ForwardProxy::start(Manners::default()).await.unwrap(), Targets::start().await);
+    let here = Site::parse("127.0.0.1").unwrap();
+    let marked = DefaultClassifier::new().ban_mark_of(here, StatusCode::FORBIDDEN);
+    let classifiers: [(Arc<dyn Classifier>, _); 3] = [
+        (Arc::new(DefaultClassifier::new()), Outcome::Success),
+        (Arc::new(marked), Outcome::Banned),
+        (Arc::new(Captcha), Outcome::Banned),
+    ];
+    for (classifier, expected) in classifiers {
+        let watched = Watched::endpoint(&proxy.url(), None).await;
+        let client = watched.client(&targets, |builder| builder.classifier(classifier));
+        let response = client.execute(get(&origin.url("/"), &[])).await.unwrap();
+        assert_eq!(response.status(), StatusCode::FORBIDDEN, "returned like any other");
+        assert_eq!(response.extensions().get::<LeaseInfo>().unwrap().outcome(), expected);
+        response.bytes().await.unwrap();
+        assert_eq!(watched.outcome(), expected);
+    }
+}
