@@ -41,9 +41,10 @@ local function place(key)
   end
 end
 
-local function strike(id, record)
-  if not string.find(record, '^%d+:%d+$') then
-    fix.step(sound(id) and id or '-', 'HDEL', strikes, id)
+local function strike(field, record)
+  local id = string.match(field, '^@?(.*)$')
+  if not string.find(record, field == id and '^%d+:%d+$' or '^%d+$') then
+    fix.step(sound(id) and id or '-', 'HDEL', strikes, field)
   end
 end
 

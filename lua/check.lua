@@ -54,6 +54,7 @@ if #ids > 0 then
     check_order(id, deadline and 'leased' or reason or 'free', standing[nth])
   end
 end
+local _ = call('HEXISTS', orders, '.') == 1 or finding('orders_lost')
 local leased, all = call('ZCARD', leases), call('ZCARD', members)
 if call('ZCARD', ready) + call('ZCARD', cooling) + leased + call('HLEN', parked) ~= all
   or call('ZCARD', uses) ~= all then
@@ -66,12 +67,8 @@ end
 if #(note or '') <= 64 or #(noted or '') <= 64 then
   finding('note_missing')
 end
-local soonest, expected = nil, tonumber(due or 0)
 for _, key in ipairs({leases, cooling}) do
-  local first = tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
-  soonest = first and math.min(first, soonest or first) or soonest
-end
-if not expected or soonest and soonest < expected then
-  finding('due_too_late')
+  local first = call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
+  local _ = first and tonumber(first) < (tonumber(due) or 0) and finding('due_too_late')
 end
 return {'checked', ids[limit] or '', unpack(findings)}

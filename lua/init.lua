@@ -52,8 +52,10 @@ if loss == 'after_loss' then
 end
 record(order)
 call('HSET', requests, 'note', NOTE)
-call('HSET', meta, 'note', NOTE, 'due', 0, 'schema', SCHEMA, 'fence', fence, 'first_fence', fence, 'mode', mode,
-  'policy', policy, 'largest_ttl', text(largest_ttl), 'weighted', 0,
+-- Whoever finds no note among the orders does not take it for none: they may be on another node.
+call('HSET', orders, '.', NOTE)
+call('HSET', meta, 'note', NOTE, 'due', 0, 'schema', SCHEMA, 'fence', fence, 'first_fence', fence,
+  'mode', mode, 'policy', policy, 'largest_ttl', text(largest_ttl), 'weighted', 0,
   'failover_hold', failover_hold, 'hold_until', hold_until,
   'identity', string.match(call('INFO', 'replication'), 'master_replid:(%x+)') or '',
   'largest_lifetime', text(largest_lifetime))

@@ -21,7 +21,7 @@ if shut then
 end
 local move = moves(mode == 'shared' or policy == 'least_assigned')
 move.check_types()
-local fix, furthest = repair(move), now + largest_ttl
+local fix, furthest = repair(move), now + integer(largest_ttl, 1, LONGEST, 'largest_ttl')
 local lowest = call('ZRANGE', uses, 0, 0, 'WITHSCORES')[2] or '0.5'
 
 -- One that is leased is nowhere else.
@@ -55,7 +55,8 @@ for _, id in ipairs(ids) do
   local deadline, reason = call('ZSCORE', leases, id), call('HGET', parked, id)
   local order = call('HGET', move.orders, id)
   local readied, cools = call('ZSCORE', ready, id), call('ZSCORE', cooling, id)
-  local barred = order == 'disable' or order == 'drain' or order == 'remove'
+  local bar = string.match(order or '', '^%l+')
+  local barred = bar == 'disable' or bar == 'drain' or bar == 'remove'
   if not call('ZSCORE', uses, id) then
     fix.step(id, 'ZADD', uses, lowest, id)
   end

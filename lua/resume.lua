@@ -18,8 +18,7 @@ local shut = closed(schema)
 if shut then
   return shut
 elseif what == 'pause' then
-  -- Before the first write: what an error leaves written stays so.
-  call('HLEN', orders)
+  ordered(orders, {})
   allowed(orders, {HDEL = 1})
   record('resume')
   return {'changed', text(call('HDEL', orders, '*'))}
@@ -27,9 +26,10 @@ end
 local here = string.match(call('INFO', 'replication'), 'master_replid:(%x+)') or ''
 local failed_over = failover_hold == 'on' and here ~= identity
 local held = failed_over or tonumber(hold_until) > now
+fence = failed_over and text(fence + MOST_LOST) or fence
 record('end_hold')
 if failed_over then
-  call('HSET', meta, 'fence', text(fence + MOST_LOST))
+  call('HSET', meta, 'fence', fence)
 end
 call('HSET', meta, 'identity', here, 'hold_until', 0)
 return {'changed', held and '1' or '0'}

@@ -5,6 +5,7 @@ local function finding(what, id)
 end
 
 local function check_order(id, place, order)
+  order = string.match(order or '', '^%l+')
   local barred = order == 'disable' or order == 'drain' or order == 'remove'
   if place == 'disabled' and order ~= 'disable' and order ~= 'drain' then
     finding('disabled_by_nobody', id)

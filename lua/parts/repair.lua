@@ -38,8 +38,8 @@ local function repair(move)
 
   -- Lets calls look for what has ended, and the server look up by hash.
   function fix.pool()
-    local due, first = tonumber(call('HGET', meta, 'due') or 0), soonest()
-    if not due or first and first < due then
+    local due, first = tonumber(call('HGET', meta, 'due')) or 0, soonest()
+    if first and first < due then
       fix.step('-', 'HSET', meta, 'due', '0')
     end
     for _, key in ipairs({meta, requests}) do

@@ -1,6 +1,6 @@
 -- Calls cost a server mostly small things: a function made costs as much as a lookup, and so does
 -- a number among the words of a command. So what is constant is a string.
-local call, floor, format = redis.call, math.floor, string.format
+local call, may, floor, format = redis.call, redis.acl_check_cmd, math.floor, string.format
 
 -- The layout of the keys; another number is another layout.
 local SCHEMA = '1'
@@ -33,16 +33,5 @@ local function closed(schema)
     return {'uninitialised'}
   elseif schema ~= SCHEMA then
     return {'too_new', schema}
-  end
-end
-
--- Ends the call when its user may not do one of these to a key. It comes before the first write: a
--- denial later leaves half a call written. Each has its least number of words behind the key.
-local function allowed(key, commands)
-  local words = {'', ''}
-  for command, more in pairs(commands) do
-    if not redis.acl_check_cmd(command, key, unpack(words, 1, more)) then
-      error({err = 'NOPERM ' .. command})
-    end
   end
 end

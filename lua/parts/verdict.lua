@@ -23,11 +23,16 @@ local function free(ids, ready_at, ranks, due, struck)
       ready[#ready + 1], ready[#ready + 2] = ranks[nth] or text(at), id
     end
   end
-  allowed(KEYS[1], {HDEL = 1, ZREM = 1, HSET = (struck or soonest) and 2 or nil})
+  -- The command that the user lacks of those behind the first write.
+  local lacks = not may('HDEL', KEYS[1], '') and 'HDEL' or not may('ZREM', KEYS[1], '') and 'ZREM'
+    or (struck or soonest) and not may('HSET', KEYS[1], '', '') and 'HSET'
+  if lacks then
+    error({err = 'NOPERM ' .. lacks})
+  end
   if soonest then
     local _ = ready[1] and call('ZCARD', KEYS[2])
     call('ZADD', KEYS[3], unpack(cool))
-    _ = soonest < tonumber(due or 0) and call('HSET', KEYS[1], 'due', text(soonest))
+    _ = soonest < (tonumber(due) or 0) and call('HSET', KEYS[1], 'due', text(soonest))
   end
   local _ = ready[1] and call('ZADD', KEYS[2], unpack(ready))
 end
@@ -46,7 +51,6 @@ local function verdict_at(at, key)
     if not KEYS[key] then
       refuse('shun')
     end
-    allowed(KEYS[key], {PEXPIREAT = 1})
   end
   return integer(ARGV[at], 0, LONGEST, 'cooldown'), strike, code ~= '' and code or nil, rest, key
 end

@@ -128,6 +128,8 @@ impl Failure {
             "LOADING" => ("the store is loading its data", Remedy::Wait),
             "CLUSTERDOWN" => ("the store's cluster is down", Remedy::Wait),
             "TRYAGAIN" => ("the store is moving its keys", Remedy::Wait),
+            // A script of ours, on a node to which a part of the pool has moved.
+            "NOORDERS" => ("the pool's standing orders are on the move, or lost", Remedy::Wait),
             "BUSY" => ("the store is busy with a long script", Remedy::Wait),
             "OOM" => ("the store is out of memory", Remedy::Nothing),
             "MISCONF" => ("the store cannot save its data", Remedy::Nothing),

@@ -42,6 +42,8 @@ enum States {
     Disabled,
     /// Kept out for evidence
     Quarantined,
+    /// In no place, which only damage leaves: `doctor --repair` mends it
+    Lost,
 }
 
 impl List {
@@ -88,6 +90,7 @@ fn state(state: &State) -> States {
         State::Expired => States::Expired,
         State::Disabled => States::Disabled,
         State::Quarantined(_) => States::Quarantined,
+        State::Lost => States::Lost,
         _ => States::Ready,
     }
 }
@@ -101,6 +104,7 @@ fn word(member: &MemberState) -> &'static str {
         States::Expired => "expired",
         States::Disabled => "disabled",
         States::Quarantined => "quarantined",
+        States::Lost => "lost",
     }
 }
 

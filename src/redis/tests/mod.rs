@@ -3,7 +3,7 @@
 mod acl;
 mod checks;
 #[cfg(feature = "redis-cluster")]
-mod cluster;
+pub(crate) mod cluster;
 mod faults;
 mod hints;
 mod logs;

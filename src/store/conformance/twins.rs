@@ -73,6 +73,8 @@ enum Flaw {
     LongOrderUncounted,
     TrailEndsWithPool,
     VersionForgotten,
+    LastOrderStands,
+    OldEvidenceCounts,
 }
 
 macro_rules! noticed {
@@ -126,6 +128,10 @@ noticed! {
     ignored_weights_are_noticed: WeightsIgnored breaks weights_are_kept_within_one_assignment;
     forgotten_counts_are_noticed: CountsForgotten breaks a_newcomer_starts_at_the_lowest_count;
     an_ignored_order_is_noticed: DisableIgnored breaks an_order_outdoes_a_verdict;
+    an_order_that_replaces_another_is_noticed:
+        LastOrderStands breaks orders_on_a_leased_endpoint_stand_side_by_side;
+    evidence_of_before_that_counts_is_noticed:
+        OldEvidenceCounts breaks a_shared_endpoint_that_was_enabled_is_judged_anew;
     an_ignored_removal_is_noticed: RemovalIgnored breaks a_leased_member_goes_when_its_lease_ends;
     a_shuffled_queue_is_noticed: EarliestShuffled breaks the_earliest_is_first_in_first_out;
     a_queue_for_shares_is_noticed: LeastAssignedByTime breaks every_assignment_counts;
@@ -352,6 +358,14 @@ impl LeaseStore for Twin {
             self.spoil_release(&request.pool, release).await;
         }
         let replies = self.inner.release(request.clone()).await;
+        for Release { claim, verdict, .. } in &request.releases {
+            if let (true, Claim::Assignment { endpoint, .. }, Some(code)) =
+                (self.has(Flaw::OldEvidenceCounts), claim, verdict.quarantine)
+            {
+                let order = Order::Quarantine(vec![endpoint.clone()], code);
+                self.order(&request.pool, order).await;
+            }
+        }
         let last = *self.last.lock().unwrap();
         match (&replies, last) {
             (Ok(all), Some(token))
@@ -429,6 +443,11 @@ impl LeaseStore for Twin {
 
     async fn administer(&self, mut request: AdminRequest) -> Result<AdminReply, Error> {
         self.spoil_order(&mut request.order);
+        if let (true, Order::Quarantine(ids, _) | Order::Disable(ids)) =
+            (self.has(Flaw::LastOrderStands), &request.order)
+        {
+            self.order(&request.pool, Order::Enable(ids.clone())).await;
+        }
         let ignored = match request.order {
             Order::Remove(_) => self.has(Flaw::RemovalIgnored),
             Order::DestroyPool => self.has(Flaw::DestroyIgnored),

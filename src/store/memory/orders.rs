@@ -137,6 +137,8 @@ impl Pool {
         if slot.order == Some(StandingOrder::Remove) {
             return false;
         }
+        slot.late = None;
+        slot.enabled_at = self.fence;
         let ordered = slot.order.take().is_some();
         let parked = matches!(slot.place, Place::Disabled | Place::Quarantined(_));
         if parked {
@@ -155,13 +157,19 @@ impl Pool {
         }
     }
 
-    /// Records an order, unless the member is on its way out; says whether that was news.
+    /// Records an order, unless the member is on its way out; says whether that was news. One to
+    /// disable and one to quarantine stand beside each other.
     fn stand(&mut self, index: u32, order: StandingOrder) -> bool {
+        use StandingOrder::{Disable, Drain, Quarantine, Remove};
         let slot = &mut self.members[index];
-        let news = slot.order != Some(order) && slot.order != Some(StandingOrder::Remove);
-        if news {
-            slot.order = Some(order);
-        }
-        news
+        let before = (slot.order, slot.late);
+        (slot.order, slot.late) = match (order, before) {
+            (_, (Some(Remove), _)) => before,
+            (Quarantine(code), (Some(Disable | Drain), _)) => (slot.order, Some(code)),
+            (Disable | Drain, (Some(Quarantine(code)), _)) => (Some(order), Some(code)),
+            (Disable | Drain, (_, late)) => (Some(order), late),
+            (Quarantine(_) | Remove, _) => (Some(order), None),
+        };
+        before != (slot.order, slot.late)
     }
 }

@@ -122,6 +122,7 @@ fn member(reply: &mut Reply) -> Result<MemberState, Error> {
         place::LEASED if left.is_zero() => State::Expired,
         place::LEASED => State::Leased(left),
         place::DISABLED => State::Disabled,
+        place::LOST => State::Lost,
         place => State::Quarantined(code(place.strip_prefix(place::QUARANTINED))?),
     };
     member.order = match order.as_str() {
@@ -132,7 +133,7 @@ fn member(reply: &mut Reply) -> Result<MemberState, Error> {
         order => Some(StandingOrder::Quarantine(code(order.strip_prefix(order::QUARANTINE))?)),
     };
     member.assignments = reply.parse()?;
-    member.strikes = reply.parse()?;
+    member.strikes = reply.count()?;
     Ok(member)
 }
 

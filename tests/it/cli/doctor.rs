@@ -42,7 +42,7 @@ async fn pool() -> Rig {
 }
 
 /// What is planted, which check finds it, and whether a repair mends it.
-const PLANTED: [(&str, &str, bool); 32] = [
+const PLANTED: [(&str, &str, bool); 33] = [
     ("CONFIG SET appendonly no {}", "persistence", false),
     ("CONFIG SET maxmemory-policy allkeys-lru {}", "eviction", false),
     ("CONFIG SET maxmemory USED {}", "memory", false),
@@ -51,6 +51,7 @@ const PLANTED: [(&str, &str, bool); 32] = [
     ("HSET {meta} loading 1", "loading", false),
     ("HSET {meta} hold_until 4000000000000000", "hold", false),
     ("HSET {orders} * pause", "paused", false),
+    ("DEL {orders}", "orders", false),
     ("SET {cooling} other", "types", false),
     ("ZADD {leases} 1 e0; HSET {meta} due 0", "expired", true),
     ("HSET {parked} e3 quarantined:probe", "quarantine", false),

@@ -59,7 +59,7 @@ fn tell(found: impl Iterator<Item = String>, context: &Context, diagnosis: &mut 
 }
 
 /// The store's words for contradictions, and what they mean.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 14] = [
     ("not in one place", "endpoints are in no place of the pool, or in two"),
     ("without count", "endpoints have no count of assignments"),
     ("lease without owner", "leases have no owner, so that nobody can give them back"),
@@ -70,9 +70,10 @@ const KINDS: [(&str, &str); 13] = [
     ("disabled by nobody", "endpoints are disabled without an order"),
     ("members miscounted", "the pool's places have more or less in them than it has members"),
     ("leases miscounted", "the pool has tokens without leases, or leases without tokens"),
+    ("orders lost", "the standing orders are lost, so that nothing is granted"),
     ("due too late", "calls look for what has ended later than something ends"),
     ("note missing", "the long texts that keep calls quick are missing"),
-    ("strikes malformed", "failures in a row are not numbers, so that calls fail"),
+    ("strikes malformed", "failures in a row are not numbers, and count as none"),
 ];
 
 async fn quarantined(

@@ -146,6 +146,17 @@ pub(super) fn examine_refusal(
             format!("the pool cannot be read: {error}"),
             "run the command of `reqwest-lease acl observer` for this user".into(),
         ),
+        // The server answers: only the orders are not there.
+        (Kind::StoreUnavailable, Some(_)) if error.to_string().contains("standing orders") => {
+            diagnosis.error(
+                "orders",
+                format!("nothing is granted: {error}"),
+                format!(
+                    "wait while a slot of the cluster moves; else: {}",
+                    begin_anew(context, false)
+                ),
+            );
+        }
         _ => return Err(error.into()),
     }
     Ok(())
