@@ -10,6 +10,7 @@ use http::Version;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Response, ResponseBuilderExt};
 use tokio::time::Instant;
+use tracing::Span;
 
 use crate::budget::Passage;
 use crate::classify::{Classifier, Failed, Route};
@@ -18,7 +19,9 @@ use crate::hold::Hold;
 use crate::options::LeaseInfo;
 use crate::outcome::Outcome;
 use crate::pool::{Expire, Key, Watchdog};
+use crate::preview::Preview;
 use crate::progress::Phase;
+use crate::report::Report;
 
 /// What lasts until the body has ended.
 pub(crate) struct Cargo {
@@ -28,6 +31,26 @@ pub(crate) struct Cargo {
     pub(crate) classifier: Arc<dyn Classifier>,
     /// The outcome if the body comes to its end.
     pub(crate) outcome: Outcome,
+    /// What the classifier wants to see of the body first.
+    pub(crate) preview: Option<Box<Preview>>,
+    pub(crate) report: Option<Report>,
+}
+
+impl Cargo {
+    /// Shows the classifier what has come of the body, when that is all it wants or will get.
+    fn look(&mut self, is_all: bool) {
+        if let Some(preview) = self.preview.take_if(|preview| is_all || preview.is_full()) {
+            self.outcome = preview.outcome(&*self.classifier);
+        }
+    }
+
+    /// Gives everything back, and tells how it ended.
+    fn end(self, outcome: Outcome) {
+        let Self { hold, passage, report, .. } = self;
+        drop(passage);
+        let span = report.map_or_else(Span::none, |report| report.ended(hold.pool(), outcome));
+        span.in_scope(|| hold.finish(outcome));
+    }
 }
 
 /// Gives the response a body that carries lease and passage, and tells how it came about.
@@ -40,7 +63,8 @@ pub(crate) fn load(response: Response, cargo: Cargo, info: LeaseInfo) -> Respons
         parts.extensions.extend(mem::take(carrier.extensions_mut()));
     }
     let body = if is_over(&body) {
-        cargo.hold.finish(cargo.outcome);
+        let outcome = cargo.outcome;
+        cargo.end(outcome);
         body
     } else {
         // RFC 9113 section 8.1: also after as many bytes as Content-Length says.
@@ -97,15 +121,16 @@ impl Cell {
 impl Open {
     /// Gives back what it holds, and returns who waits for the body.
     fn end(self, outcome: Option<Outcome>) -> Option<Waker> {
-        let Self { body, cargo, reader, .. } = self;
+        let Self { body, mut cargo, reader, .. } = self;
+        cargo.look(true);
         // The connection closes before the endpoint can be leased again.
         drop(body);
-        drop(cargo.passage);
         // What the head said stands, whatever became of the body, unless the lease ran out.
-        cargo.hold.finish(match (cargo.outcome, outcome) {
+        let outcome = match (cargo.outcome, outcome) {
             (Outcome::Success, Some(outcome)) | (_, Some(outcome @ Outcome::Expired)) => outcome,
             (said, _) => said,
-        });
+        };
+        cargo.end(outcome);
         reader
     }
 }
@@ -166,6 +191,10 @@ fn poll(state: &mut State, cx: &mut Context<'_>) -> Polled {
     }
     match Pin::new(&mut open.body).poll_frame(cx) {
         Poll::Ready(Some(Ok(frame))) => {
+            if let (Some(preview), Some(data)) = (&mut open.cargo.preview, frame.data_ref()) {
+                preview.add(data);
+                open.cargo.look(false);
+            }
             let last = match open.trailers {
                 true => open.body.is_end_stream(),
                 false => is_over(&open.body),
@@ -294,6 +323,8 @@ mod tests {
             route: Route::new(Scheme::Http, false),
             classifier: Arc::new(DefaultClassifier::new()),
             outcome: Outcome::Success,
+            preview: None,
+            report: None,
         };
         LeasedBody::new(Body::wrap(StreamBody::new(silence)), cargo, false)
     }

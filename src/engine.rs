@@ -1,7 +1,7 @@
 //! What all requests of a client share.
 
 use reqwest::{Request, Response};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::clients::Clients;
 use crate::error::{Error, Kind};
@@ -29,11 +29,19 @@ impl Engine {
         transport: T,
     ) -> Result<Response, Failure<T::Error>> {
         let (pool, clients) = self.pool(options)?;
-        let journey = Journey::new(&self.terms, pool, clients, options, transport, request)?;
-        let span = tracing::debug_span!("request", pool = %pool.name(), site = %journey.site());
+        let journey = Journey::new(&self.terms, pool, clients, options, transport, request)
+            .inspect_err(|error| pool.counters().requests_failed.add_one(error.kind().as_str()))?;
         // In pieces: a large future is a large allocation, which threads contend for.
         let mut journey = Box::new(journey);
-        Box::pin(journey.run()).instrument(span).await
+        let span =
+            journey.report().0.as_ref().map_or_else(Span::none, |report| report.span().clone());
+        let done = Box::pin(journey.run()).instrument(span).await;
+        if let (Err(failure), (report, trip)) = (&done, journey.report())
+            && let Some(report) = report.take()
+        {
+            report.failed(pool, failure, trip);
+        }
+        done
     }
 
     /// Builds the clients of all endpoints.
@@ -46,7 +54,7 @@ impl Engine {
         Ok(())
     }
 
-    fn pool(&self, options: &LeaseOptions) -> Result<(&Pool, &Clients), Error> {
+    pub(crate) fn pool(&self, options: &LeaseOptions) -> Result<(&Pool, &Clients), Error> {
         let named = |name| self.pools.iter().find(|(pool, _)| pool.name() == name);
         let (found, name) = match (&options.held, &options.pool) {
             (Some(held), _) => {

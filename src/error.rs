@@ -52,6 +52,8 @@ pub enum Kind {
     ProxyUnreachable,
     /// The endpoint refused its credentials, after all attempts.
     CredentialsRefused,
+    /// The endpoint's own rules forbid the target, after all attempts.
+    ProxyDenied,
     /// The lease ran out before the exchange was over.
     LeaseExpired,
     /// The request's own time was up while it waited for budget or lease.
@@ -85,6 +87,7 @@ impl Kind {
             Self::SiteRefuses => "site_refuses",
             Self::ProxyUnreachable => "proxy_unreachable",
             Self::CredentialsRefused => "credentials_refused",
+            Self::ProxyDenied => "proxy_denied",
             Self::LeaseExpired => "lease_expired",
             Self::TimedOut => "timed_out",
             Self::TooManyRedirects => "too_many_redirects",

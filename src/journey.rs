@@ -21,10 +21,12 @@ use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
 use crate::outcome::{Attempt, Outcome};
 use crate::pool::{Doubt, Lease, Now, Pool, Trust, Wants};
+use crate::preview::Preview;
 use crate::progress::{Phase, watched};
 use crate::record::Record;
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
 use crate::replay::Replay;
+use crate::report::Report;
 use crate::site::Site;
 use crate::suspicion::Suspects;
 use crate::targets::Targets;
@@ -56,8 +58,12 @@ pub(crate) struct Journey<'a, T> {
     patience: Duration,
     trip: Trip,
     suspects: Suspects,
+    /// Endpoints that are only taken when no other one is free.
+    avoid: &'a [EndpointId],
     /// What the store left unanswered when it was asked without a wait.
     doubt: Option<Doubt>,
+    /// Goes along with the response.
+    report: Option<Report>,
 }
 
 /// What admits a send.
@@ -103,6 +109,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
         let timeout = request.timeout().copied().or(terms.timeout);
         Ok(Self {
+            report: Some(Report::begin(pool, &site)),
             terms,
             transport,
             pool,
@@ -115,19 +122,23 @@ impl<'a, T: Transport> Journey<'a, T> {
             patience: options.max_wait.unwrap_or(pool.settings().max_wait),
             trip: Trip::default(),
             suspects: Suspects::default(),
+            avoid: &options.avoid,
             doubt: None,
         })
     }
 
-    /// The site of the present hop.
-    pub(crate) fn site(&self) -> &Site {
-        &self.site
+    /// The report, unless a response has it, with what it is about.
+    pub(crate) fn report(&mut self) -> (&mut Option<Report>, &Trip) {
+        (&mut self.report, &self.trip)
     }
 
     pub(crate) async fn run(&mut self) -> Result<Response, Failure<T::Error>> {
         let mut left = Left::default();
         loop {
             let failure = left.failure.take();
+            if let (Some(_), Some(last)) = (&failure, self.trip.failed.last()) {
+                self.pool.counters().retries.add_one(last.outcome.as_str());
+            }
             let ticket = match self.admit(left).await {
                 Ok(ticket) => ticket,
                 // That no other endpoint came free does not hide why one was needed.
@@ -240,7 +251,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         if let Some(hold) = self.lent()? {
             return Ok(hold);
         }
-        if !self.suspects.is_empty() {
+        if !(self.suspects.is_empty() && self.avoid.is_empty()) {
             if let Some(hold) = self.lease_now(prefer.clone()).await? {
                 return Ok(hold);
             }
@@ -248,17 +259,23 @@ impl<'a, T: Transport> Journey<'a, T> {
             self.suspects.let_go();
         }
         let (wants, doubt) = (self.wants(prefer), self.doubt.take());
+        let started = Instant::now();
         let leased = self.pool.lease_after(wants, self.patience(), doubt).await;
-        let (lease, waited) = leased.map_err(|error| self.or_timed_out(error))?;
+        let waited = started.elapsed();
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
+        let (lease, _) = leased.map_err(|error| self.or_timed_out(error))?;
         Ok(self.own(lease))
     }
 
     /// The caller's own lease, if it still holds: an expired one must not cost a slot.
     fn lent(&self) -> Result<Option<Hold>, Error> {
-        let Some(held) = &self.options.held else { return Ok(None) };
-        let hold = Hold::Lent(held.clone());
+        let site = Some(self.site.clone());
+        let hold = match (&self.options.probed, &self.options.held) {
+            (Some(probed), _) => Hold::Probed(probed.clone()),
+            (None, Some(held)) => Hold::Lent(held.clone(), site),
+            (None, None) => return Ok(None),
+        };
         if hold.is_trusted() {
             return Ok(Some(hold));
         }
@@ -266,8 +283,21 @@ impl<'a, T: Transport> Journey<'a, T> {
         Err(lease_expired())
     }
 
-    /// Takes a lease if that needs no wait but for the store's answer.
+    /// Takes a lease if that needs no wait but for the store's answer: on an endpoint to be avoided
+    /// only when no other is free, and then rather on one that did not fail last.
     async fn lease_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
+        while !self.avoid.is_empty() {
+            let hold = self.ask_now(prefer.clone()).await?;
+            if hold.is_some() || self.doubt.is_some() {
+                return Ok(hold);
+            }
+            let last = self.avoid.len() - 1;
+            self.avoid = if last == 0 { &[] } else { &self.avoid[last..] };
+        }
+        self.ask_now(prefer).await
+    }
+
+    async fn ask_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
         let leased = Box::pin(self.pool.lease_now(self.wants(prefer), self.patience())).await;
         let (now, took) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += took;
@@ -285,7 +315,14 @@ impl<'a, T: Transport> Journey<'a, T> {
         Wants {
             ttl: self.options.ttl.unwrap_or(self.pool.settings().ttl),
             site: Some(self.site.clone()),
-            exclude: self.trip.failed.iter().map(|failed| failed.endpoint.clone()).collect(),
+            exclude: self
+                .trip
+                .failed
+                .iter()
+                .map(Attempt::endpoint)
+                .chain(self.avoid)
+                .cloned()
+                .collect(),
             prefer,
         }
     }
@@ -328,6 +365,9 @@ impl<'a, T: Transport> Journey<'a, T> {
         let https_target = request.url().scheme() == "https";
         let route = Route::new(endpoint.scheme(), https_target)
             .with_credentials(endpoint.has_credentials());
+        if let Some(report) = &mut self.report {
+            report.attempt(endpoint.id(), self.trip.failed.len() + 1);
+        }
         let began = Instant::now();
         let answer = match ticket.hold.is_trusted() {
             true => ticket.hold.within_trust(watched(self.transport.send(client, request))).await,
@@ -373,6 +413,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         let (kind, what) = match outcome {
             Outcome::ProxyUnreachable => (Kind::ProxyUnreachable, "could not be reached"),
             Outcome::CredentialsRefused => (Kind::CredentialsRefused, REFUSED),
+            Outcome::ProxyDenied => (Kind::ProxyDenied, "forbids the target"),
             _ => {
                 let info = Box::new(self.info(&hold, outcome));
                 hold.finish(outcome);
@@ -417,8 +458,13 @@ impl<'a, T: Transport> Journey<'a, T> {
         let Ticket { hold, passage } = sent.ticket;
         drop(passage);
         if let Err(error) = self.follow(hop) {
-            hold.finish(Outcome::Success);
+            hold.finish(outcome);
             return Err(error.into());
+        }
+        // Where a ban leads to is seen through another endpoint.
+        if outcome == Outcome::Banned {
+            hold.finish(outcome);
+            return Ok(Step::Again(Left::default()));
         }
         Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
     }
@@ -458,11 +504,18 @@ impl<'a, T: Transport> Journey<'a, T> {
         let Sent { ticket: Ticket { hold, passage }, route, .. } = sent;
         let info = self.info(&hold, outcome);
         let classifier = self.terms.classifier.clone();
-        body::load(response, Cargo { hold, passage, route, classifier, outcome }, info)
+        let answer = Answer::new(response.status(), response.headers(), route, &self.site);
+        let preview = Preview::of(&answer, classifier.wants_of_body(&answer));
+        let report = self.report.take();
+        let cargo = Cargo { hold, passage, route, classifier, outcome, preview, report };
+        body::load(response, cargo, info)
     }
 
     /// What the caller is told of the way here.
     fn info(&mut self, hold: &Hold, outcome: Outcome) -> LeaseInfo {
+        if let Some(report) = &self.report {
+            report.waited(self.pool, &self.trip);
+        }
         LeaseInfo {
             endpoint: hold.endpoint().id().clone(),
             pool: hold.pool().name().clone(),
@@ -483,7 +536,7 @@ impl<'a, T: Transport> Journey<'a, T> {
     fn may_try_another(&self) -> bool {
         let attempts = self.options.attempts.unwrap_or(self.terms.attempts).max(1) as usize;
         let tried = self.trip.failed.len();
-        self.options.held.is_none()
+        !self.options.is_bound()
             && tried < attempts
             && tried < self.pool.inventory().snapshot().len()
             && self.replay.can_send()
@@ -516,6 +569,15 @@ impl<'a, T: Transport> Journey<'a, T> {
         self.replay.redirect(hop.url, hop.method, hop.keep_body);
         self.site = site;
         Ok(())
+    }
+}
+
+impl<T> Drop for Journey<'_, T> {
+    fn drop(&mut self) {
+        // Who would have been told is gone.
+        if let Some(report) = self.report.take() {
+            report.ended(self.pool, Outcome::Cancelled);
+        }
     }
 }
 

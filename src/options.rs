@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::hold::Probed;
 use crate::id::{EndpointId, Fence, PoolName};
 use crate::outcome::{Attempt, Outcome};
 use crate::pool::HeldLease;
@@ -28,9 +29,18 @@ pub struct LeaseOptions {
     pub(crate) renew: Option<bool>,
     pub(crate) charges: Vec<Box<str>>,
     pub(crate) wait_out_pauses: bool,
+    /// Endpoints that are only taken when no other one is free.
+    pub(crate) avoid: Vec<EndpointId>,
+    /// The endpoint of a probe.
+    pub(crate) probed: Option<Probed>,
 }
 
 impl LeaseOptions {
+    /// Whether the request goes through one endpoint, come what may.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.held.is_some() || self.probed.is_some()
+    }
+
     /// The client's defaults.
     pub fn new() -> Self {
         Self::default()
@@ -134,6 +144,10 @@ pub struct LeaseInfo {
     pub(crate) outcome: Outcome,
     pub(crate) trip: Trip,
 }
+
+/// Endpoints that failed an attempt before, under a retry; among the request's extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct JustFailed(pub(crate) Vec<EndpointId>);
 
 /// What a request has gone through so far.
 #[derive(Debug, Clone, Default)]

@@ -10,7 +10,7 @@ use super::rate::{Budget, Pace};
 use super::shared::{SharedLimits, Sharing};
 #[cfg(feature = "redis")]
 use crate::error::Error;
-use crate::telemetry::Counter;
+use crate::telemetry::{Counter, table};
 
 /// A checked rule; buckets point at it.
 pub(super) struct Limit {
@@ -86,9 +86,9 @@ impl Common {
 }
 
 macro_rules! counts {
-    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
+    ($($(#[$doc:meta])* $name:ident = $counter:expr),+ $(,)?) => {
         /// Live counts of all buckets.
-        #[derive(Debug, Default)]
+        #[derive(Debug)]
         pub(super) struct Counters {
             $(pub(super) $name: Counter,)+
         }
@@ -102,6 +102,12 @@ macro_rules! counts {
             $($(#[$doc])* pub $name: u64,)+
         }
 
+        impl Default for Counters {
+            fn default() -> Self {
+                Self { $($name: $counter,)+ }
+            }
+        }
+
         impl Counters {
             pub(super) fn snapshot(&self, remembered: usize) -> BudgetCounts {
                 BudgetCounts { remembered, $($name: self.$name.value(),)+ }
@@ -112,17 +118,21 @@ macro_rules! counts {
 
 counts! {
     /// Sites and keys that were forgotten when they had rested.
-    evicted,
+    evicted = Counter::default(),
     /// Requests that shared the overflow bucket, for want of room for their site or key.
-    overflowed,
+    overflowed = Counter::default(),
     /// Requests refused because their wait would have been too long.
-    too_long,
+    too_long = refused("too_long"),
     /// Requests refused because too many waited already.
-    crowded_out,
+    crowded_out = refused("crowded_out"),
     /// Requests refused because their site went on refusing.
-    refused_by_site,
+    refused_by_site = refused("refused_by_site"),
     /// Pauses that sites asked for.
-    pauses,
+    pauses = Counter::new(&table::BUDGET_PAUSES, &[]),
     /// Pauses that were cut to the longest.
-    pauses_cut,
+    pauses_cut = Counter::default(),
+}
+
+fn refused(reason: &'static str) -> Counter {
+    Counter::new(&table::BUDGET_REFUSALS, &[("reason", reason)])
 }

@@ -15,6 +15,8 @@ mod table;
 mod tests;
 mod toml_source;
 mod warning;
+#[cfg(feature = "watch")]
+mod watching;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -29,6 +31,8 @@ pub use self::source::InventorySource;
 pub use self::warning::{Concern, Warning};
 
 use self::toml_source::TomlSource;
+#[cfg(feature = "watch")]
+pub(crate) use self::watching::{Files, Happened};
 
 /// The endpoints that this process knows: ids with their proxy address, credentials and labels.
 ///
@@ -186,6 +190,12 @@ impl Inventory {
     /// What the inventory holds now. A later reload does not change it.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.0.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The files that it is read from.
+    #[cfg(feature = "watch")]
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.0.source.files()
     }
 
     /// A number that starts at 1 and grows with every reload that changed an endpoint or the

@@ -1,5 +1,6 @@
 //! Passwords, written in the inventory or looked up where it points to.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub(super) struct Lookup {
     pub(super) environment: Environment,
     /// Every password that is elsewhere is taken to be empty, and nothing is looked up.
     pub(super) withheld: bool,
+    /// The password files that were looked up.
+    pub(super) files: RefCell<Vec<PathBuf>>,
 }
 
 pub(super) struct Password {
@@ -31,6 +34,10 @@ pub(super) struct Password {
 }
 
 impl Lookup {
+    pub(super) fn new(directory: PathBuf, environment: Environment) -> Self {
+        Self { directory, environment, withheld: false, files: RefCell::default() }
+    }
+
     /// Takes a `password` value; a file that it names is read here, which blocks.
     pub(super) fn password(&self, found: Found<&DeValue<'_>>) -> Result<Password, Fault> {
         match found.value {
@@ -86,7 +93,9 @@ impl Lookup {
         let refuse = |why: &str| {
             Fault::new(path.at, format!("the password file {} {why}", FileName(path.value)))
         };
-        let text = file::read_text(&self.directory.join(path.value), MAX_PASSWORD_FILE)
+        let place = self.directory.join(path.value);
+        self.files.borrow_mut().push(place.clone());
+        let text = file::read_text(&place, MAX_PASSWORD_FILE)
             .map_err(|error| refuse(&error.why).with_source(error.source))?;
         let line = text.strip_suffix('\n').unwrap_or(&text);
         let password = line.strip_suffix('\r').unwrap_or(line);

@@ -1,5 +1,7 @@
 //! Where an inventory comes from.
 
+use std::path::PathBuf;
+
 use async_trait::async_trait;
 
 use crate::error::Error;
@@ -43,6 +45,12 @@ pub trait InventorySource: Send + Sync + 'static {
     /// # Cancel safety
     /// The future may be dropped at any await; nothing that later loads need may hang on its end.
     async fn load(&self) -> Result<Snapshot, Error>;
+
+    /// The files that loading reads, so that a change to one of them is a reason to load again;
+    /// those of the last load, whether it succeeded or not. Default: none, and nothing to watch.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
 }
 
 /// Endpoints made in code are their own source.

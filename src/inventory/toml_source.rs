@@ -1,7 +1,7 @@
 //! TOML text or a TOML file as a source of endpoints.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
@@ -20,6 +20,8 @@ pub(super) struct TomlSource {
     origin: Origin,
     environment: Environment,
     withheld: bool,
+    /// What the last load has read, or tried to.
+    files: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 #[derive(Clone)]
@@ -39,7 +41,8 @@ impl TomlSource {
     }
 
     fn new(origin: Origin) -> Self {
-        Self { origin, environment: Arc::new(|name| std::env::var_os(name)), withheld: false }
+        let environment: Environment = Arc::new(|name| std::env::var_os(name));
+        Self { origin, environment, withheld: false, files: Arc::default() }
     }
 
     /// Looks no password up.
@@ -55,18 +58,33 @@ impl TomlSource {
 
     /// Reads the file, if it is one, and all that it refers to. It blocks.
     pub(super) fn read(&self) -> Result<Snapshot, Error> {
-        let lookup = |directory| Lookup {
-            directory,
-            environment: Arc::clone(&self.environment),
-            withheld: self.withheld,
-        };
-        match &self.origin {
-            Origin::Text(text) => document::parse(text.expose(), &lookup(PathBuf::new())),
+        let (lookup, text) = match &self.origin {
+            Origin::Text(text) => (self.lookup(PathBuf::new()), Ok(Arc::clone(text))),
             Origin::File(path) => {
-                let directory = path.parent().map(Path::to_owned).unwrap_or_default();
-                document::parse(&read_file(path)?, &lookup(directory))
+                let lookup = self.lookup(path.parent().map(Path::to_owned).unwrap_or_default());
+                lookup.files.borrow_mut().push(path.clone());
+                (lookup, read_file(path).map(|text| Arc::new(Secret::new(text))))
             }
+        };
+        let read = text.and_then(|text| document::parse(text.expose(), &lookup));
+        self.has_read(lookup.files.into_inner(), read.is_err());
+        read
+    }
+
+    fn lookup(&self, directory: PathBuf) -> Lookup {
+        let lookup = Lookup::new(directory, Arc::clone(&self.environment));
+        Lookup { withheld: self.withheld, ..lookup }
+    }
+
+    /// Notes the files of a load. One that failed has not come to all of them.
+    fn has_read(&self, mut now: Vec<PathBuf>, failed: bool) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed {
+            now.extend_from_slice(&files);
         }
+        now.sort_unstable();
+        now.dedup();
+        *files = now;
     }
 }
 
@@ -77,6 +95,10 @@ impl InventorySource for TomlSource {
         tokio::task::spawn_blocking(move || source.read())
             .await
             .unwrap_or_else(|_| Err(Error::inventory("reading the inventory was cut off")))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

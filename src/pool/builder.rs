@@ -6,16 +6,20 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
+use super::ledger::Ledger;
 use super::releaser::Releaser;
 use super::waiting::Waiting;
 use super::watchdog::Watchdog;
 use super::{Core, Pool, Settings, Shared};
 use crate::error::{Error, Kind};
+use crate::guard::Guard;
 use crate::id::{AdminName, PoolName};
 use crate::inventory::Inventory;
 use crate::random;
 use crate::store::{LeaseStore, MemoryStore, Mode, Order, Policy, PoolConfig, ReapRequest};
-use crate::telemetry::Counters;
+#[cfg(feature = "metrics")]
+use crate::telemetry::Metric;
+use crate::telemetry::{Counters, Times};
 use crate::verdict::{DefaultJudge, Judge};
 
 /// Chooses how a pool works; [`Pool::builder`] makes one.
@@ -28,9 +32,12 @@ pub struct PoolBuilder {
     inventory: Inventory,
     store: Option<Arc<dyn LeaseStore>>,
     judge: Arc<dyn Judge>,
+    guard: Guard,
     config: PoolConfig,
     settings: Settings,
     administrator: Option<AdminName>,
+    #[cfg(feature = "metrics")]
+    gauges_every: Option<Duration>,
 }
 
 impl PoolBuilder {
@@ -40,8 +47,11 @@ impl PoolBuilder {
             inventory,
             store: None,
             judge: Arc::new(DefaultJudge::default()),
+            guard: Guard::default(),
             config: PoolConfig::default(),
             administrator: None,
+            #[cfg(feature = "metrics")]
+            gauges_every: None,
             settings: Settings {
                 ttl: Duration::from_secs(60),
                 expiry_cooldown: Duration::from_secs(30),
@@ -138,9 +148,29 @@ impl PoolBuilder {
         self
     }
 
+    /// Asks the store so often for the pool's state, and tells it in gauges. Default: never.
+    ///
+    /// One process of the many that share a store is enough; in several it does no harm. Each time
+    /// is one call of [`LeaseStore::status`], which looks at all parked endpoints; every 15 s, say,
+    /// is as often as most scrapers come. How many requests wait is told too, and is of this
+    /// process. While the store does not answer the gauges stay as they were, and
+    /// `reqwest_lease_status_timestamp_seconds` tells how old they are.
+    #[cfg(feature = "metrics")]
+    pub fn gauges_every(mut self, pause: Duration) -> Self {
+        self.gauges_every = Some(pause);
+        self
+    }
+
     /// Turns outcomes into verdicts. Default [`DefaultJudge`].
     pub fn judge(mut self, judge: impl Judge) -> Self {
         self.judge = Arc::new(judge);
+        self
+    }
+
+    /// What keeps the pool from being emptied by evidence that may be wrong. Default
+    /// [`Guard::new`].
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.guard = guard;
         self
     }
 
@@ -153,7 +183,7 @@ impl PoolBuilder {
     /// Starts the pool.
     ///
     /// # Errors
-    /// [`Config`](Kind::Config) for a zero or too long time; those of
+    /// [`Config`](Kind::Config) for a zero or too long time or a share beyond 0 to 1; those of
     /// [`LeaseStore::administer`].
     ///
     /// # Panics
@@ -168,10 +198,11 @@ impl PoolBuilder {
         let (releaser, worker) = Releaser::new();
         let watchdog = Arc::new(Watchdog::default());
         let core = Arc::new(Core {
+            counters: Counters::of(self.name.as_str()),
+            times: Times::of(self.name.as_str()),
             name: self.name,
             store,
             waiting: Waiting::default(),
-            counters: Counters::default(),
             hints: self.settings.wakeups,
         });
         // It ends by itself when the last handle is gone and all releases are made.
@@ -185,6 +216,12 @@ impl PoolBuilder {
         {
             tasks.push(tokio::spawn(core.clone().listen(hints)).abort_handle());
         }
+        #[cfg(feature = "metrics")]
+        {
+            Metric::describe_all();
+            let look = |pause| tokio::spawn(core.clone().tell_now_and_then(pause)).abort_handle();
+            tasks.extend(self.gauges_every.map(look));
+        }
         let pool = Pool(Arc::new(Shared {
             core,
             inventory: self.inventory,
@@ -192,11 +229,14 @@ impl PoolBuilder {
             embedded,
             administrator: self.administrator,
             judge: self.judge,
+            ledger: Ledger::new(self.guard),
             releaser,
             watchdog,
             closed: AtomicBool::new(false),
             reloading: tokio::sync::Mutex::default(),
             tasks,
+            #[cfg(feature = "watch")]
+            watching: std::sync::Mutex::default(),
         }));
         if embedded {
             pool.administer(Order::Init(self.config.into())).await?;
@@ -218,8 +258,15 @@ impl PoolBuilder {
         if self.config.largest_lifetime < self.config.largest_ttl {
             return refuse("the largest lifetime is under the largest ttl");
         }
+        if let Some(fault) = self.guard.fault() {
+            return refuse(fault);
+        }
         if settings.poll_every.is_zero() {
             return refuse("poll_every is zero");
+        }
+        #[cfg(feature = "metrics")]
+        if self.gauges_every.is_some_and(|pause| pause.is_zero() || pause > LONGEST) {
+            return refuse("gauges_every is zero or over 365 days");
         }
         let longest = [
             settings.ttl,
@@ -248,7 +295,7 @@ impl Core {
             let jitter = Duration::from_millis(random::number() % 1000);
             sleep_until(Instant::now() + REAP_EVERY + jitter).await;
             loop {
-                match self.store.reap(ReapRequest { pool: self.name.clone() }).await {
+                match self.noted(self.store.reap(ReapRequest { pool: self.name.clone() }).await) {
                     Ok(reply) => {
                         failing = false;
                         if reply.reclaimed + reply.promoted > 0 {

@@ -7,6 +7,7 @@ use super::{Lease, Pool};
 use crate::endpoint::Endpoint;
 use crate::id::{EndpointId, Fence};
 use crate::outcome::Outcome;
+use crate::site::Site;
 
 /// A lease that several requests use one after the other, or at once: a login, a paged list.
 ///
@@ -27,7 +28,7 @@ struct Held {
 impl HeldLease {
     pub(super) fn new(lease: Lease) -> Self {
         Self(Arc::new(Held {
-            endpoint: lease.endpoint().clone(),
+            endpoint: lease.endpoint(),
             pool: lease.pool().clone(),
             fence: lease.fence(),
             lease: Mutex::new(lease),
@@ -62,9 +63,9 @@ impl HeldLease {
         self.0.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what a request saw; the worst counts.
-    pub(crate) fn note(&self, outcome: Outcome) {
-        self.lease().note_worse(outcome);
+    /// Notes what a request saw of a site; the worst counts.
+    pub(crate) fn note(&self, outcome: Outcome, site: Option<Site>) {
+        self.lease().note_worse(outcome, site);
     }
 }
 

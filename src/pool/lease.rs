@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::question::UNANSWERED;
 use super::{Pool, Wants};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Kind};
@@ -14,13 +15,16 @@ use crate::outcome::Outcome;
 use crate::secret::Token;
 use crate::site::Site;
 use crate::store::{Grant, Release, RenewReply, RenewRequest};
-use crate::verdict::Evidence;
+use crate::telemetry::Stopwatch;
+use crate::verdict::Verdict;
 
 /// A granted endpoint. Dropping it gives it back as [`Outcome::Cancelled`].
 pub(crate) struct Lease {
     pool: Pool,
     grant: Grant,
     endpoint: Arc<Endpoint>,
+    /// The inventory's when the endpoint was looked up, or one before.
+    generation: u64,
     ttl: Duration,
     site: Option<Site>,
     /// When the store ends it at the earliest, unless it is renewed.
@@ -32,6 +36,7 @@ pub(crate) struct Lease {
     outcome: Outcome,
     /// A repeated acquire may still take place, and must not find the token free.
     cancel: bool,
+    held: Stopwatch,
 }
 
 /// The moment until which the holder may rely on its lease, moved by renewals. It has come when
@@ -97,6 +102,7 @@ impl Lease {
         let shared = &pool.0;
         shared.core.counters.grants.add_one();
         let ends = grant.term.map(|term| asked + term.remaining);
+        let generation = shared.inventory.generation();
         let Some(endpoint) = pool.endpoint(&grant.endpoint) else {
             shared.core.counters.unknown_endpoints.add_one();
             tracing::debug!(pool = %shared.core.name, endpoint = %grant.endpoint, "not in the inventory");
@@ -108,6 +114,7 @@ impl Lease {
         Ok(Self {
             grant,
             endpoint,
+            generation,
             ttl: wants.ttl,
             site: wants.site.clone(),
             ends,
@@ -116,12 +123,17 @@ impl Lease {
             renewal: None,
             outcome: Outcome::Cancelled,
             cancel: false,
+            held: Stopwatch::since(asked),
             pool,
         })
     }
 
-    pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
-        &self.endpoint
+    /// The endpoint as the inventory has it now, or had it last: what is sent after a reload goes
+    /// out with the new password.
+    pub(crate) fn endpoint(&self) -> Arc<Endpoint> {
+        let newer = self.pool.0.inventory.generation() != self.generation;
+        let resolved = newer.then(|| self.pool.endpoint(self.endpoint.id())).flatten();
+        resolved.unwrap_or_else(|| self.endpoint.clone())
     }
 
     pub(crate) fn pool(&self) -> &Pool {
@@ -165,10 +177,10 @@ impl Lease {
         self.outcome = outcome;
     }
 
-    /// Notes what was seen unless something worse has been noted.
-    pub(crate) fn note_worse(&mut self, outcome: Outcome) {
+    /// Notes what was seen, and where, unless something worse has been noted.
+    pub(crate) fn note_worse(&mut self, outcome: Outcome, site: Option<Site>) {
         if severity(outcome) >= severity(self.outcome) {
-            self.outcome = outcome;
+            (self.outcome, self.site) = (outcome, site);
         }
     }
 
@@ -212,6 +224,7 @@ impl Drop for Lease {
         if self.outcome == Outcome::Expired {
             self.pool.0.core.counters.expirations.add_one();
         }
+        self.pool.0.core.times.hold.record(self.outcome.as_str(), self.held);
         give_back(&self.pool, &self.grant, self.outcome, self.site.take(), ends);
         if let (true, Some(term)) = (self.cancel, self.grant.term) {
             self.pool.cancel(term.token);
@@ -227,20 +240,22 @@ fn give_back(
     ends: Option<Instant>,
 ) {
     let shared = &pool.0;
-    let verdict = shared.judge.judge(Evidence::new(outcome, grant.strikes));
-    if verdict.quarantine.is_some() || !verdict.cooldown.is_zero() {
+    let verdict = pool.judge(grant, outcome, site.as_ref());
+    if verdict != Verdict::default().with_strike(verdict.strike) {
         tracing::debug!(
             pool = %shared.core.name,
             endpoint = %grant.endpoint,
             %outcome,
             cooldown = ?verdict.cooldown,
+            shun = ?verdict.shun,
             quarantine = verdict.quarantine.map(|code| code.as_str()),
             "verdict"
         );
     }
     // The verdict on a grant of a shared pool has no deadline.
     let ends = ends.unwrap_or_else(|| Instant::now() + shared.settings.ttl);
-    shared.releaser.release(&shared.core, Release { claim: grant.claim(), verdict, site }, ends);
+    let release = Release { claim: grant.claim(), verdict, site };
+    shared.releaser.release(&shared.core, release, outcome, ends);
 }
 
 /// What weighs most when one lease saw several outcomes.
@@ -284,17 +299,19 @@ impl Renewal {
                 return self.lost("its trusted time ran out");
             }
             // One that hangs leaves time for another.
-            match timeout_at(halfway(until).max(asked + retry), self.renew()).await {
-                Ok(Ok(RenewReply::Renewed(remaining))) => {
+            let reply = timeout_at(halfway(until).max(asked + retry), self.renew()).await;
+            let unanswered = |_| Err(Error::store_unavailable(UNANSWERED));
+            match self.pool.0.core.noted(reply.unwrap_or_else(unanswered)) {
+                Ok(RenewReply::Renewed(remaining)) => {
                     self.trust.extend(asked + (remaining - margin(remaining)));
                     // At its largest lifetime a lease is not extended any more.
                     next = halfway(self.trust.until()).max(asked + retry);
                 }
-                Ok(Ok(RenewReply::NotOwner)) => return self.lost("it is no longer held"),
-                Ok(Err(error)) if error.kind() != Kind::StoreUnavailable => {
+                Ok(RenewReply::NotOwner) => return self.lost("it is no longer held"),
+                Err(error) if error.kind() != Kind::StoreUnavailable => {
                     return self.lost("the store refused");
                 }
-                Ok(Err(_)) | Err(_) => next = asked + retry,
+                Err(_) => next = asked + retry,
             }
         }
     }

@@ -3,15 +3,22 @@
 mod answers;
 mod asker;
 mod builder;
+#[cfg(feature = "metrics")]
+mod gauges;
 mod held;
 mod hints;
 mod lease;
+mod ledger;
 mod question;
 mod queue;
 mod releaser;
 mod set_up;
+mod timed;
+mod verdicts;
 mod waiting;
 mod wants;
+#[cfg(feature = "watch")]
+mod watch;
 mod watchdog;
 
 use std::fmt;
@@ -37,9 +44,10 @@ use crate::store::{
     AdminReply, AdminRequest, AuditEntry, AuditId, AuditRequest, LeaseStore, ListRequest, Member,
     MemberState, Order, StandingOrder, Status,
 };
-use crate::telemetry::{Counters, Counts};
+use crate::telemetry::{Counters, Counts, Times};
 use crate::verdict::Judge;
 
+use ledger::Ledger;
 use releaser::Releaser;
 use waiting::Waiting;
 
@@ -70,12 +78,15 @@ struct Shared {
     /// In whose name this process gives orders.
     administrator: Option<AdminName>,
     judge: Arc<dyn Judge>,
+    ledger: Ledger,
     releaser: Releaser,
     watchdog: Arc<Watchdog>,
     closed: AtomicBool,
     /// One reload at a time, so that members never follow an older inventory.
     reloading: tokio::sync::Mutex<()>,
     tasks: Vec<AbortHandle>,
+    #[cfg(feature = "watch")]
+    watching: std::sync::Mutex<Option<watch::Watching>>,
 }
 
 /// What outlives the last handle until all releases are made.
@@ -84,6 +95,7 @@ struct Core {
     store: Arc<dyn LeaseStore>,
     waiting: Waiting,
     counters: Counters,
+    times: Times,
     /// Whether releases give hints to those who wait elsewhere.
     hints: bool,
 }
@@ -131,12 +143,20 @@ impl Pool {
         self.0.core.counters.snapshot()
     }
 
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.0.core.counters
+    }
+
+    pub(crate) fn times(&self) -> &Times {
+        &self.0.core.times
+    }
+
     /// Counts of the pool's states. Changes nothing, dropped or not.
     ///
     /// # Errors
     /// Those of [`LeaseStore::status`].
     pub async fn status(&self) -> Result<Status, Error> {
-        self.0.core.store.status(&self.0.core.name).await
+        self.0.core.noted(self.0.core.store.status(&self.0.core.name).await)
     }
 
     /// All members with their states, in order of their ids. Changes nothing, dropped or not.
@@ -146,16 +166,12 @@ impl Pool {
     pub async fn list(&self) -> Result<Vec<MemberState>, Error> {
         let mut members: Vec<MemberState> = Vec::new();
         loop {
-            let page = self
-                .0
-                .core
-                .store
-                .list(ListRequest {
-                    pool: self.0.core.name.clone(),
-                    after: members.last().map(|member| member.endpoint.clone()),
-                    limit: PAGE,
-                })
-                .await?;
+            let request = ListRequest {
+                pool: self.0.core.name.clone(),
+                after: members.last().map(|member| member.endpoint.clone()),
+                limit: PAGE,
+            };
+            let page = self.0.core.noted(self.0.core.store.list(request).await)?;
             let last = page.len() < PAGE;
             members.extend(page);
             if last {
@@ -175,7 +191,7 @@ impl Pool {
         limit: usize,
     ) -> Result<Vec<AuditEntry>, Error> {
         let request = AuditRequest::new(self.0.core.name.clone(), before, limit);
-        self.0.core.store.audit(request).await
+        self.0.core.noted(self.0.core.store.audit(request).await)
     }
 
     /// Carries out an administrator's order, in the name that
@@ -191,12 +207,16 @@ impl Pool {
         self.send(order, None).await
     }
 
+    pub(crate) fn has_administrator(&self) -> bool {
+        self.0.administrator.is_some()
+    }
+
     /// Sends an order, from an inventory of this version.
     async fn send(&self, order: Order, version: Option<u64>) -> Result<AdminReply, Error> {
         let request = AdminRequest::new(self.0.core.name.clone(), order)
             .by(self.0.administrator.clone())
             .with_config_version(version);
-        let reply = self.0.core.store.administer(request).await;
+        let reply = self.0.core.noted(self.0.core.store.administer(request).await);
         // What was enabled, added or resumed may be what somebody waits for.
         self.0.core.waiting.something_came_free();
         reply
@@ -213,6 +233,15 @@ impl Pool {
     /// A dropped future may leave members behind the inventory; calling again mends it.
     pub async fn reload(&self) -> Result<Reloaded, Error> {
         let _turn = self.0.reloading.lock().await;
+        let reloaded = self.reload_in_turn().await;
+        match &reloaded {
+            Ok(_) => self.0.core.counters.reloads.add_one(),
+            Err(_) => self.0.core.counters.reloads_failed.add_one(),
+        }
+        reloaded
+    }
+
+    async fn reload_in_turn(&self) -> Result<Reloaded, Error> {
         let reloaded = self.0.inventory.reload().await?;
         if self.0.embedded {
             self.follow_inventory().await?;
@@ -268,6 +297,8 @@ impl Pool {
     /// The pool is closed at the first poll; a dropped future only stops the waiting.
     pub async fn shutdown(&self) {
         self.0.closed.store(true, Ordering::Release);
+        #[cfg(feature = "watch")]
+        self.watch_no_more();
         self.0.core.waiting.close(&self.closed());
         self.0.core.waiting.is_left().await;
         self.0.releaser.drained().await;
@@ -291,6 +322,16 @@ impl Pool {
 
     fn endpoint(&self, id: &EndpointId) -> Option<Arc<Endpoint>> {
         self.0.inventory.snapshot().get(id).cloned()
+    }
+}
+
+impl Core {
+    /// Counts what a call to the store failed with.
+    fn noted<T>(&self, reply: Result<T, Error>) -> Result<T, Error> {
+        if let Err(error) = &reply {
+            self.counters.store_errors.add_one(error.kind().as_str());
+        }
+        reply
     }
 }
 

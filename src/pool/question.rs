@@ -51,11 +51,12 @@ impl<'a> Unanswered<'a> {
         let mut call = pin!(shared.core.store.acquire(request));
         // Most stores in memory answer at once, which needs no clock.
         if let Poll::Ready(reply) = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
-            return checked(reply);
+            return shared.core.noted(checked(reply));
         }
         let until = Instant::now() + patience.max(LEAST_PATIENCE);
         let reply = timeout_at(until, call).await;
-        checked(reply.unwrap_or_else(|_| Err(Error::store_unavailable(UNANSWERED))))
+        let reply = reply.unwrap_or_else(|_| Err(Error::store_unavailable(UNANSWERED)));
+        shared.core.noted(checked(reply))
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Core;
 use crate::error::{Error, Kind};
+use crate::outcome::Outcome;
 use crate::random;
 use crate::secret::Token;
 use crate::store::{CancelRequest, MAX_BATCH, Release, ReleaseReply, ReleaseRequest};
@@ -43,7 +44,8 @@ struct Job {
 }
 
 enum What {
-    Release(Release),
+    /// With what was seen, to be counted by.
+    Release(Release, Outcome),
     Cancel(Token),
 }
 
@@ -82,16 +84,18 @@ impl Releaser {
     }
 
     /// Hands a release on, to be repeated until `until`; never blocks.
-    pub(super) fn release(&self, core: &Core, release: Release, until: Instant) {
+    pub(super) fn release(&self, core: &Core, release: Release, outcome: Outcome, until: Instant) {
         if core.store.answers_at_once() {
             let late = || Err(Error::store_unavailable("a store that answers at once did not"));
             let call = core.store.release(core.release_of(vec![release]));
-            match call.now_or_never().unwrap_or_else(late) {
-                Ok(replies) => replies.into_iter().for_each(|reply| core.released(reply, false)),
+            match core.noted(call.now_or_never().unwrap_or_else(late)) {
+                Ok(replies) => {
+                    replies.into_iter().for_each(|reply| core.released(reply, outcome, false));
+                }
                 Err(error) => core.not_released(1, error.kind().as_str()),
             }
             core.waiting.something_came_free();
-        } else if !self.enqueue(What::Release(release), until) {
+        } else if !self.enqueue(What::Release(release, outcome), until) {
             core.counters.releases_failed.add_one();
             tracing::warn!(pool = %core.name, "release queue is full; the lease's deadline ends it");
         }
@@ -168,7 +172,7 @@ impl Worker {
         if releases.is_empty() {
             return true;
         }
-        let replies = core.store.release(core.release_of(releases)).await;
+        let replies = core.noted(core.store.release(core.release_of(releases)).await);
         if let Err(error) = &replies
             && error.kind() == Kind::StoreUnavailable
         {
@@ -184,7 +188,7 @@ impl Worker {
         match replies {
             Ok(replies) => {
                 let each = replies.into_iter().zip(&done);
-                each.for_each(|(reply, job)| core.released(reply, job.repeated));
+                each.for_each(|(reply, job)| core.released(reply, job.outcome(), job.repeated));
             }
             Err(error) => core.not_released(done.len(), error.kind().as_str()),
         }
@@ -196,7 +200,7 @@ impl Worker {
     async fn cancel(&mut self, core: &Core) -> bool {
         while let Some(Job { what: What::Cancel(token), .. }) = self.jobs.front() {
             let cancel = CancelRequest::new(core.name.clone(), *token, TOMBSTONE);
-            match core.store.cancel(cancel).await {
+            match core.noted(core.store.cancel(cancel).await) {
                 Err(error) if error.kind() == Kind::StoreUnavailable => return false,
                 Err(error) => core.not_cancelled(error.kind().as_str()),
                 Ok(_) => core.counters.cancels.add_one(),
@@ -247,13 +251,20 @@ impl Drop for Worker {
 
 impl Job {
     fn is_release(&self) -> bool {
-        matches!(self.what, What::Release(_))
+        matches!(self.what, What::Release(..))
     }
 
     fn release(&self) -> Option<Release> {
         match &self.what {
-            What::Release(release) => Some(release.clone()),
+            What::Release(release, _) => Some(release.clone()),
             What::Cancel(_) => None,
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        match &self.what {
+            What::Release(_, outcome) => *outcome,
+            What::Cancel(_) => Outcome::Cancelled,
         }
     }
 }
@@ -285,10 +296,10 @@ impl Core {
     }
 
     /// Counts a release. One that is repeated finds its lease ended by the first call.
-    fn released(&self, reply: ReleaseReply, repeated: bool) {
+    fn released(&self, reply: ReleaseReply, outcome: Outcome, repeated: bool) {
         match reply {
             ReleaseReply::NotOwner if !repeated => self.counters.not_owner.add_one(),
-            _ => self.counters.releases.add_one(),
+            _ => self.counters.releases.add_one(outcome.as_str()),
         }
     }
 

@@ -118,6 +118,9 @@ commands! {
     QUARANTINE "quarantine" ""
         ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "roster"] STATE,
         "by? config_version? code id*";
+    END_QUARANTINE "end_quarantine" ""
+        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "roster"] STATE,
+        "by? config_version? code id*";
     PAUSE "pause" ""
         ["start" "arguments" "allowed" "orders" "audit"] &["meta"], "by? config_version? orders";
     RESUME "resume" "" ["start" "arguments" "allowed" "orders" "audit"] &["meta"],

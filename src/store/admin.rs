@@ -268,6 +268,9 @@ pub enum Order {
     /// Puts endpoints into quarantine; leased ones when their lease ends. An order to disable them
     /// stands beside it.
     Quarantine(Vec<EndpointId>, QuarantineCode),
+    /// Ends quarantines for this reason alone: unlike `Enable` it undoes no order, so that what was
+    /// disabled meanwhile stays out, and leaves quarantines for another reason.
+    EndQuarantine(Vec<EndpointId>, QuarantineCode),
     /// Grants nothing until `Resume`. Holders may renew and release.
     Pause,
     /// Ends a pause.

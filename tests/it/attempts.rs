@@ -11,7 +11,7 @@ use reqwest::{Body, Request, Response};
 use reqwest_lease::{
     Attempt, BoxError, Budget, Budgets, Endpoint, EndpointId, Error, Evidence, Inventory, Judge,
     Kind, LeaseBuilder, LeaseInfo, LeaseLayer, LeaseMiddleware, LeaseOptions, LeaseRetryStrategy,
-    Outcome, Pool, PoolName, QuarantineCode, Sender, State, Strike, Verdict,
+    Mode, Outcome, Policy, Pool, PoolName, QuarantineCode, Sender, State, Strike, Verdict,
 };
 use reqwest_middleware::ClientWithMiddleware;
 use reqwest_retry::RetryTransientMiddleware;
@@ -22,19 +22,20 @@ use tower::{Layer as _, Service, ServiceExt as _};
 use crate::support::client::{failure, get, pool_of, stream};
 use crate::support::fault::{Fault, FaultProxy};
 use crate::support::origin::text;
+use crate::support::socks_fault::{SocksFault, SocksFaultProxy};
 use crate::support::web::{Web, moved};
 
 /// An endpoint that refuses every connection, on a port that stays its own.
-struct Dead(TcpSocket);
+pub(crate) struct Dead(TcpSocket);
 
 impl Dead {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         Self(socket)
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.0.local_addr().unwrap())
     }
 }
@@ -337,7 +338,8 @@ async fn what_the_target_may_have_seen_is_not_sent_again() {
             Err(error) => assert!(Error::find_in(&error).is_none(), "reqwest's own: {error:?}"),
         }
         let member = &pool.list().await.unwrap()[0];
-        assert_eq!((&member.state, member.strikes), (&State::Ready, 0), "{fault:?}");
+        let rests = matches!(member.state, State::Cooling(_));
+        assert_eq!((rests, member.strikes), (fault == Fault::DiesAfter(10), 0), "{fault:?}");
     }
     assert!(web.asked().is_empty());
 }
@@ -493,6 +495,112 @@ async fn a_retry_above_takes_a_new_lease() {
     let response = stack(&pool, 1, 2).get("http://a.test/").send().await.unwrap();
     assert_eq!((info(&response).endpoint().as_str(), info(&response).attempts()), ("b", 1));
     assert_eq!(pool.counts().grants, 2);
+}
+
+/// A pool that would rather take its first endpoint, whatever becomes of it.
+async fn partial(mode: Mode, policy: Policy, urls: &[String]) -> Pool {
+    let endpoint = |(nth, url): (usize, &String)| {
+        let weight = if nth == 0 { 1000 } else { 1 };
+        format!("[[endpoint]]\nid = 'e{nth}'\nurl = '{url}'\nweight = {weight}\n")
+    };
+    let inventory: String = urls.iter().enumerate().map(endpoint).collect();
+    let builder =
+        Pool::builder(PoolName::new("test").unwrap(), Inventory::from_toml(&inventory).unwrap());
+    builder.mode(mode).policy(policy).judge(Forgiving).build().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_retry_above_leaves_what_just_failed_while_another_is_free() {
+    let (web, dead) = (hello().await, Dead::new());
+    for (mode, policy) in [
+        (Mode::Exclusive, Policy::Earliest),
+        (Mode::Exclusive, Policy::LeastAssigned),
+        (Mode::Exclusive, Policy::Random),
+        (Mode::Shared, Policy::LeastAssigned),
+    ] {
+        let pool = partial(mode, policy, &[dead.url(), dead.url(), web.url()]).await;
+        let client = stack(&pool, 1, 2);
+        for _ in 0..20 {
+            let response = client.get("http://a.test/").send().await.unwrap();
+            assert_eq!(info(&response).endpoint().as_str(), "e2", "{mode:?} {policy:?}");
+            response.bytes().await.unwrap();
+        }
+        // The twin: without a word from the attempt before, the favourite is taken again.
+        if policy == Policy::LeastAssigned {
+            let client = stack(&pool, 1, 0);
+            for _ in 0..20 {
+                assert_eq!(failure(&client, "http://a.test/").await, Kind::ProxyUnreachable);
+            }
+        }
+        // Where there is no other one it is taken all the same.
+        let pool = partial(mode, policy, &[dead.url()]).await;
+        assert_eq!(failure(&stack(&pool, 1, 2), "http://a.test/").await, Kind::ProxyUnreachable);
+        assert_eq!(pool.counts().grants, 3);
+        let pool = partial(mode, policy, &[dead.url(), dead.url()]).await;
+        assert_eq!(failure(&stack(&pool, 1, 2), "http://a.test/").await, Kind::ProxyUnreachable);
+        let counts = pool.list().await.unwrap().into_iter().map(|member| member.assignments);
+        assert!(counts.clone().all(|count| count > 0), "never twice in a row: {counts:?}");
+    }
+}
+
+#[tokio::test]
+async fn no_endpoint_is_tried_twice_for_a_request_in_a_shared_pool_either() {
+    let dead = Dead::new();
+    let urls = vec![dead.url(); 4];
+    for (mode, policy) in
+        [(Mode::Shared, Policy::LeastAssigned), (Mode::Exclusive, Policy::LeastAssigned)]
+    {
+        let pool = partial(mode, policy, &urls).await;
+        let client = LeaseMiddleware::builder(pool).attempts(9).build().unwrap().into_client();
+        let error = fails(&client, get("http://a.test/", &[])).await;
+        let mut tried = names(error.tried());
+        tried.sort_unstable();
+        assert_eq!(tried, ["e0", "e1", "e2", "e3"], "{mode:?}");
+    }
+}
+
+#[tokio::test]
+async fn all_attempts_share_one_deadline() {
+    let full = crate::outcomes::Full::start().await;
+    let urls = vec![format!("http://{}", full.address()); 20];
+    let pool = pool_of(&urls).await;
+    let client = LeaseMiddleware::builder(pool)
+        .attempts(20)
+        .connect_timeout(Duration::from_millis(200))
+        .timeout(Duration::from_millis(900))
+        .build()
+        .unwrap()
+        .into_client();
+    let began = Instant::now();
+    let error = client.execute(get("http://a.test/", &[])).await.unwrap_err();
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(800) && took < Duration::from_secs(3), "{took:?}");
+    if let Some(error) = Error::find_in(&error) {
+        assert!((2..8).contains(&error.tried().len()), "{error}");
+    } else {
+        assert!(error.is_timeout(), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn rules_of_an_endpoint_are_not_those_of_the_next() {
+    let (web, denying) = (hello().await, SocksFaultProxy::start(SocksFault::Replies(2)).await);
+    for url in ["http://a.test/", "https://a.test/"] {
+        let (pool, client) = client(&web, &[denying.url(), web.url()]).await;
+        let mut request = get(url, &[]);
+        *request.method_mut() = Method::POST;
+        *request.body_mut() = Some(stream("the body"));
+        web.forget();
+        let response = client.execute(request).await.unwrap();
+        assert_eq!(names(info(&response).failed()), ["a"]);
+        assert_eq!(info(&response).failed()[0].outcome(), Outcome::ProxyDenied);
+        assert_eq!(web.asked()[0].body, "the body");
+        assert_eq!(pool.list().await.unwrap()[0].strikes, 0);
+    }
+    let (_pool, client) = client(&web, &[denying.url()]).await;
+    let error = fails(&client, get("https://a.test/", &[])).await;
+    assert_eq!((error.kind(), names(error.tried())), (Kind::ProxyDenied, vec!["a"]));
+    assert!(!error.is_transient());
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The examples, run as a reader would run them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -278,4 +278,42 @@ async fn a_pool_of_four_workers_heals_when_one_is_killed() {
     let last = out.lines().rfind(|line| line.starts_with("  after ")).unwrap();
     assert_eq!(last.matches(" ready").count(), 2, "{out}");
     assert!(out.ends_with("the pool's state is sound\n"), "{out}");
+}
+
+#[cfg(feature = "metrics")]
+#[tokio::test]
+async fn metrics_are_served_as_prometheus_reads_them() {
+    let output = run("metrics", &[]).await;
+    let out = stdout(&output);
+    assert!(output.status.success(), "{out}\n{}", stderr(&output));
+    for line in [
+        "# TYPE reqwest_lease_request_seconds histogram",
+        "# TYPE reqwest_lease_grants_total counter",
+        r#"reqwest_lease_retries_total{pool="vn",outcome="proxy_unreachable"} 1"#,
+        r#"reqwest_lease_endpoints_ready{pool="vn"} 2"#,
+    ] {
+        assert!(out.lines().any(|said| said == line), "no {line} in\n{out}");
+    }
+}
+
+#[tokio::test]
+async fn otel_prints_a_request_as_a_child_of_the_callers_span() {
+    let output = run("otel", &[]).await;
+    let out = stdout(&output);
+    assert!(output.status.success(), "{out}\n{}", stderr(&output));
+    let values = |span: &str| {
+        let (key, value) = span.trim().trim_start_matches("->").split_once(':')?;
+        Some((key.trim().to_owned(), value.trim().to_owned()))
+    };
+    // Of two lines with one key, the scope's name and the span's, the second one counts.
+    let spans = out.split("Span #").map(|span| span.lines().filter_map(values));
+    let spans: Vec<BTreeMap<_, _>> = spans.map(Iterator::collect).collect();
+    let of = |name: &str, key: &str| {
+        let span = spans.iter().find(|span| span.get("Name").is_some_and(|named| named == name));
+        span.unwrap_or_else(|| panic!("no {name} in\n{out}")).get(key).cloned()
+    };
+    assert_eq!(of("lease.request", "ParentSpanId"), of("page", "SpanId"), "{out}");
+    for field in ["pool", "site", "endpoint", "attempt", "lease_wait_ms", "outcome"] {
+        assert!(of("lease.request", field).is_some(), "no {field} in\n{out}");
+    }
 }

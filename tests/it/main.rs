@@ -13,8 +13,13 @@ mod life;
 mod limits;
 #[path = "../../examples/local/mod.rs"]
 mod local;
+#[cfg(feature = "metrics")]
+mod metered;
+#[cfg(feature = "metrics")]
+mod monitoring;
 mod never_direct;
 mod outcomes;
+mod probe;
 mod readme;
 mod redirects;
 mod redis_conformance;
@@ -28,5 +33,9 @@ mod rig;
 mod secrets;
 mod settings;
 mod shared_budgets;
+mod spans;
 mod support;
 mod truth;
+mod verdicts;
+#[cfg(feature = "watch")]
+mod watching;

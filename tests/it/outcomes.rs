@@ -9,6 +9,8 @@ mod real;
 mod scene;
 mod timeouts;
 
+pub(crate) use scene::Full;
+
 use reqwest_lease::Outcome;
 
 const README: &str = include_str!("../../README.md");

@@ -7,6 +7,7 @@ mod roster;
 mod setting_up;
 mod together;
 mod unsure;
+mod verdicts;
 mod waiting;
 mod wakes;
 mod wire;

@@ -181,6 +181,7 @@ macro_rules! for_each_property {
             an_order_can_be_taken_back_while_leased
             a_drained_endpoint_finishes_its_lease
             an_administrator_quarantines_and_enables
+            the_end_of_a_quarantine_undoes_no_order
             an_order_and_a_quarantine_stand_side_by_side
             orders_on_a_leased_endpoint_stand_side_by_side
             evidence_is_kept_under_an_order

@@ -160,3 +160,22 @@ pub async fn an_order_counts_what_it_changed(fixture: &dyn Fixture) {
     assert_eq!(scene.order(Order::Disable(Vec::new())).await, 0);
     scene.check().await;
 }
+
+/// The end of a quarantine undoes no order, and no quarantine for another reason.
+pub async fn the_end_of_a_quarantine_undoes_no_order(fixture: &dyn Fixture) {
+    let scene = Scene::new(fixture, 4).await;
+    let (probe, word) = (QuarantineCode::Probe, QuarantineCode::Administrator);
+    scene.order(Order::Quarantine(vec![id("e0"), id("e1")], probe)).await;
+    scene.order(Order::Quarantine(vec![id("e2")], word)).await;
+    scene.order(Order::Disable(vec![id("e1"), id("e3")])).await;
+    let all = || vec![id("e0"), id("e1"), id("e2"), id("e3")];
+    assert_eq!(scene.order(Order::EndQuarantine(all(), probe)).await, 2);
+    assert_eq!(scene.order(Order::EndQuarantine(all(), probe)).await, 0);
+    let states: Vec<_> = scene.list().await.into_iter().map(|member| member.state).collect();
+    let expected = [State::Ready, State::Disabled, State::Quarantined(word), State::Disabled];
+    assert_eq!(states, expected);
+    assert_eq!(scene.list().await[1].order, Some(StandingOrder::Disable));
+    scene.check().await;
+    assert_eq!(scene.grant().await.endpoint, id("e0"));
+    scene.grants_nothing().await;
+}

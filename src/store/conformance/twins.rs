@@ -51,6 +51,7 @@ enum Flaw {
     WeightsIgnored,
     CountsForgotten,
     DisableIgnored,
+    QuarantineEndIsEnable,
     RemovalIgnored,
     EarliestShuffled,
     LeastAssignedByTime,
@@ -127,6 +128,8 @@ noticed! {
     a_member_left_out_is_noticed: MemberUnlisted breaks a_status_counts_each_place;
     ignored_weights_are_noticed: WeightsIgnored breaks weights_are_kept_within_one_assignment;
     forgotten_counts_are_noticed: CountsForgotten breaks a_newcomer_starts_at_the_lowest_count;
+    an_end_of_quarantine_that_undoes_orders_is_noticed:
+        QuarantineEndIsEnable breaks the_end_of_a_quarantine_undoes_no_order;
     an_ignored_order_is_noticed: DisableIgnored breaks an_order_outdoes_a_verdict;
     an_order_that_replaces_another_is_noticed:
         LastOrderStands breaks orders_on_a_leased_endpoint_stand_side_by_side;
@@ -293,6 +296,11 @@ impl Twin {
                 members.iter_mut().for_each(from_zero);
             }
             (Flaw::DisableIgnored, Order::Disable(ids)) => ids.clear(),
+            (Flaw::QuarantineEndIsEnable, order) => {
+                if let Order::EndQuarantine(ids, _) = order {
+                    *order = Order::Enable(std::mem::take(ids));
+                }
+            }
             _ => {}
         }
     }

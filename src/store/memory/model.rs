@@ -216,7 +216,8 @@ impl Model {
             | Order::Disable(ids)
             | Order::Drain(ids)
             | Order::Enable(ids)
-            | Order::Quarantine(ids, _) => {
+            | Order::Quarantine(ids, _)
+            | Order::EndQuarantine(ids, _) => {
                 count(ids.iter().map(|id| self.order(self.find(id), order)).collect())
             }
             _ => 0,
@@ -267,6 +268,10 @@ impl Model {
                 self.stand(at, Some(StandingOrder::Quarantine(*code)));
             }
             Order::Quarantine(_, code) => self.park(at, State::Quarantined(*code)),
+            Order::EndQuarantine(_, code)
+                if before.state != State::Quarantined(*code) || leased => {}
+            Order::EndQuarantine(..) if before.order.is_some() => self.park(at, State::Disabled),
+            Order::EndQuarantine(..) => self.free(at, self.now),
             _ => {
                 self.stand(at, None);
                 self.members[at].late = None;

@@ -37,6 +37,9 @@ impl Pool {
             Order::Quarantine(ids, code) => {
                 self.each(pool, ids, |pool, index| pool.quarantine(index, *code))?
             }
+            Order::EndQuarantine(ids, code) => {
+                self.each(pool, ids, |pool, index| pool.end_quarantine(index, *code, now))?
+            }
             Order::Pause => usize::from(!std::mem::replace(&mut self.paused, true)),
             Order::Resume => usize::from(std::mem::replace(&mut self.paused, false)),
             Order::EndHold => usize::from(std::mem::replace(&mut self.hold_until, Moment(0)) > now),
@@ -155,6 +158,18 @@ impl Pool {
                 place != Place::Quarantined(code)
             }
         }
+    }
+
+    fn end_quarantine(&mut self, index: u32, code: QuarantineCode, now: Moment) -> bool {
+        let slot = &self.members[index];
+        if slot.place != Place::Quarantined(code) {
+            return false;
+        }
+        match slot.order {
+            Some(_) => self.place(index, Place::Disabled),
+            None => self.make_ready(index, now),
+        }
+        true
     }
 
     /// Records an order, unless the member is on its way out; says whether that was news. One to

@@ -34,6 +34,7 @@ fn orders() -> Vec<Order> {
         Order::Disable(ids()),
         Order::Drain(ids()),
         Order::Quarantine(ids(), QuarantineCode::Probe),
+        Order::EndQuarantine(ids(), QuarantineCode::Probe),
         Order::Enable(ids()),
         Order::Remove(ids()),
         Order::EndHold,
