@@ -146,7 +146,7 @@ async fn an_observer_sees_server_and_remains_and_mends_nothing() {
     redis.send::<()>(&format!("DEL {}", redis.key("meta"))).await;
     redis.send::<()>(&format!("SET {} x", redis.key("cooling"))).await;
     let remains = observer.store.remains(&redis.pool()).await.unwrap();
-    assert_eq!(remains.sound, ["ready", "members", "uses"]);
+    assert_eq!(remains.sound, ["ready", "members", "uses", "orders"]);
     assert_eq!(remains.foreign, ["cooling"]);
     assert_eq!(kind(observer.store.forget_trail(&redis.pool()).await), Some(Kind::StoreRefused));
     assert!(redis.store.forget_trail(&redis.pool()).await.unwrap());
