@@ -18,6 +18,7 @@
 //! | no pool that weak evidence empties | [`Guard`] |
 //! | to try an endpoint by hand | [`LeaseMiddleware::probe`] |
 //! | one pool for many processes | `RedisStore` (feature `redis`), [`Pool::set_up`] |
+//! | to look after pools from a shell | the program `reqwest-lease` (feature `cli`) |
 //! | a store of your own | [`LeaseStore`] |
 //! | numbers for a dashboard | `Metric` (feature `metrics`), [`Pool::counts`] |
 //! | an inventory that follows its file | `Pool::watch_inventory` (feature `watch`) |
@@ -106,7 +107,7 @@ pub use store::{
     RenewReply, RenewRequest, Setup, StandingOrder, State, Status, Term, Violation, violations,
 };
 #[cfg(feature = "redis")]
-pub use store::{RedisStore, RedisStoreBuilder};
+pub use store::{RedisStore, RedisStoreBuilder, Remains, Replica, Rights, ServerReport};
 pub use targets::Targets;
 pub use telemetry::Counts;
 #[cfg(feature = "metrics")]

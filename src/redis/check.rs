@@ -25,7 +25,8 @@ impl Info {
         Self::parse(&text)
     }
 
-    fn parse(text: &str) -> Self {
+    /// Reads the text of a reply.
+    pub(crate) fn parse(text: &str) -> Self {
         let fields = text.lines().filter_map(|line| line.split_once(':'));
         Self(fields.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
     }
@@ -122,6 +123,11 @@ impl Info {
         Ok(())
     }
 
+    /// Its make and version, `Redis 7.0.15`.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.make().map(|make| make.to_string())
+    }
+
     /// Others call themselves Redis too, and have a field of their own beside it.
     fn make(&self) -> Option<Make> {
         let make = |name, field| version(self.field(field)).map(|version| Make { name, version });
@@ -133,7 +139,8 @@ impl Info {
         )
     }
 
-    fn field(&self, name: &str) -> &str {
+    /// A field's value; empty when there is none.
+    pub(crate) fn field(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
 }

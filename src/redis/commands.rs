@@ -48,7 +48,7 @@ macro_rules! commands {
 }
 
 commands! {
-    INIT "init" "" ["start" "arguments" "allowed" "audit"] STATE,
+    INIT "init" "" ["start" "arguments" "allowed" "audit" "note"] STATE,
         "by? config_version? mode policy largest_ttl_us largest_lifetime_us failover_hold start loss";
     LOAD "load" ""
         ["start" "arguments" "allowed" "members" "weight" "audit"]
@@ -88,10 +88,22 @@ commands! {
     LIST "list" " flags=no-writes" ["start" "arguments" "orders" "weight"]
         &["meta", "ready", "cooling", "leases", "parked", "members", "uses", "weights", "strikes"],
         "orders after? limit";
-    CHECK "check" " flags=no-writes" ["start" "arguments"]
+    CHECK "check" " flags=no-writes" ["start" "arguments" "findings"]
         &["meta", "ready", "cooling", "leases", "requests", "cancelled", "parked",
-          "members", "uses"],
+          "members", "uses", "strikes"],
         "orders after? limit";
+    MEND "mend" ""
+        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "note" "repair"] STATE,
+        "by? config_version? after? limit";
+    ADOPT "adopt" ""
+        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "note" "repair" "claims"] STATE,
+        "by? config_version? part cursor";
+    REPORT "report" " flags=no-writes" ["start"] &["meta"], "";
+    RIGHTS "rights" " flags=no-writes" ["start"] &["meta"], "";
+    REMAINS "remains" " flags=no-writes" ["start"]
+        &["meta", "ready", "cooling", "leases", "parked", "members", "uses", "weights", "strikes",
+          "former"], "";
+    FORGET "forget" "" ["start"] &["meta", "audit"], "";
     ADD "add" "" ["start" "arguments" "allowed" "members" "weight" "orders" "audit" "moves"] STATE,
         "by? config_version? (id weight assignments?)*";
     REMOVE "remove" ""

@@ -32,6 +32,10 @@ pub(crate) mod head {
         MEMBERS = "members";
         CHECKED = "checked";
         CHANGED = "changed";
+        MENDED = "mended";
+        SERVER = "server";
+        RIGHTS = "rights";
+        REMAINS = "remains";
         /// An order names an endpoint that is no member.
         UNKNOWN = "unknown";
         EXISTS = "exists";

@@ -22,7 +22,7 @@ pub use audit::*;
 pub use invariants::{Violation, violations};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
-pub use redis::{RedisStore, RedisStoreBuilder};
+pub use redis::{RedisStore, RedisStoreBuilder, Remains, Replica, Rights, ServerReport};
 pub use request::*;
 pub use setup::*;
 

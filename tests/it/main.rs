@@ -4,6 +4,8 @@
 mod attempts;
 mod budgets;
 mod cancel;
+#[cfg(feature = "cli")]
+mod cli;
 mod examples;
 mod fidelity;
 mod hops;

@@ -5,7 +5,9 @@ mod audit;
 mod builder;
 mod end;
 mod orders;
+mod repair;
 mod report;
+mod server;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,6 +19,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 pub use self::builder::RedisStoreBuilder;
+pub use self::server::{Remains, Replica, Rights, ServerReport};
 use super::{
     AcquireReply, AcquireRequest, AdminReply, AdminRequest, AuditEntry, AuditRequest, CancelReply,
     CancelRequest, LeaseStore, ListRequest, MemberState, ReapReply, ReapRequest, ReleaseReply,

@@ -27,7 +27,7 @@ impl RedisStore {
             let arguments = Arguments::of(&CHECK)
                 .text("orders", &pool.keys.orders())
                 .text("after", &after)
-                .number("limit", PAGE as u64);
+                .number("limit", CHECKED);
             let keys = pool.keys_of(&CHECK);
             let mut reply = self.expect(&pool, &keys, arguments, head::CHECKED).await?;
             after = reply.text()?;
@@ -144,3 +144,6 @@ fn code(word: Option<&str>) -> Result<QuarantineCode, Error> {
 
 /// Members read by one call.
 const PAGE: usize = 500;
+
+/// Members checked by one call, which looks at each of them in more places.
+const CHECKED: u64 = 250;

@@ -165,7 +165,12 @@ pub(super) async fn call(
         27 => admin(Order::Load(vec![Member::new(id("new")).with_weight(3)])).await,
         28 => admin(Order::Open).await,
         29 => admin(Order::DestroyPool).await,
-        30 => admin(Order::EndQuarantine(vec![id("e3")], QuarantineCode::Probe)).await,
+        30 => store.repair(pool, None).await.map(drop),
+        31 => store.report(pool).await.map(drop),
+        32 => store.rights(pool).await.map(drop),
+        33 => store.remains(pool).await.map(drop),
+        34 => store.forget_trail(pool).await.map(drop),
+        35 => admin(Order::EndQuarantine(vec![id("e3")], QuarantineCode::Probe)).await,
         _ => return None,
     })
 }
@@ -174,7 +179,9 @@ pub(super) async fn call(
 pub(super) const INIT: usize = 22;
 /// Calls that answer also for a pool that is not there: the trail outlasts it, and what is left can
 /// be erased.
-pub(super) const OUTLAST: [usize; 2] = [26, 29];
+pub(super) const OUTLAST: [usize; 6] = [26, 29, 31, 32, 33, 34];
+/// Those of them that read nothing of the layout.
+pub(super) const ASIDE: [usize; 4] = [31, 32, 33, 34];
 
 impl Scene {
     pub(super) async fn call(&self, nth: usize) -> Option<Result<(), Error>> {
