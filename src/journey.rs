@@ -143,9 +143,9 @@ impl<'a, T: Transport> Journey<'a, T> {
     /// Waits for the site's budget, then for a lease, holding none meanwhile.
     async fn admit(&mut self, left: Left) -> Result<Ticket, Error> {
         let mut prefer = None;
-        if let Some(passage) = left.passage {
+        if let Some(mut passage) = left.passage {
             let hold = Box::pin(self.lease(None)).await?;
-            if self.gate().lets(&passage) {
+            if self.gate().lets(&mut passage) {
                 return Ok(Ticket { hold, passage });
             }
             // Its places go back first, for the next passage may need them.
@@ -201,11 +201,14 @@ impl<'a, T: Transport> Journey<'a, T> {
         loop {
             self.budgeted(&mut turn).await?;
             let hold = self.lease(prefer.clone()).await?;
+            // A site without a budget may have asked for a pause meanwhile.
+            let joined = self.gate().join(&mut turn, self.patience());
             // A slot that went stale meanwhile is charged anew, which needs no wait.
-            if turn.try_slot() {
+            if joined.is_ok() && turn.try_slot() {
                 return Ok(Ticket { hold, passage: turn.spend() });
             }
             hold.finish(Outcome::Unused);
+            joined.map_err(|error| self.or_timed_out(error))?;
         }
     }
 

@@ -60,6 +60,14 @@ impl Place {
         self.queue.now()
     }
 
+    pub(super) fn ticket(&self) -> u64 {
+        self.ticket
+    }
+
+    pub(super) fn is_before(&self, queue: &Arc<Queue>) -> bool {
+        Arc::ptr_eq(&self.queue, queue)
+    }
+
     /// When it may go, as far as can be said.
     pub(super) fn forecast(&self) -> At {
         let mut state = self.queue.state();

@@ -264,7 +264,7 @@ impl Queue {
             && state
                 .pause
                 .as_deref()
-                .is_none_or(|pause| !pause.is_on(now) && pause.probe == Probe::Answered)
+                .is_none_or(|pause| !pause.is_on(now) && !pause.is_open())
     }
 
     pub(super) fn now(&self) -> At {
@@ -307,6 +307,13 @@ pub(crate) struct Stay {
     probe: Option<At>,
     /// The server's name for its place.
     place: Option<u64>,
+}
+
+impl Stay {
+    /// Whether it is the probe of this pause.
+    pub(super) fn probes(&self, queue: &Arc<Queue>, pause: &Pause) -> bool {
+        Arc::ptr_eq(&self.queue, queue) && self.probe.is_some() && self.probe == pause.began
+    }
 }
 
 impl Drop for Stay {

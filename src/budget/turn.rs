@@ -1,10 +1,13 @@
 //! What a request holds between asking for its budgets and going out.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::clock::At;
+use super::pause::Pause;
 use super::place::{Place, Readiness};
-use super::queue::Stay;
+use super::queue::{Queue, Stay};
 use crate::error::{Error, Kind};
 
 /// Places before all buckets of a request: those of its keys, and the site's as the last.
@@ -13,6 +16,8 @@ use crate::error::{Error, Kind};
 #[must_use]
 pub(crate) struct Turn {
     pub(super) places: SmallVec<[Place; 1]>,
+    /// When its buckets were last looked for.
+    pub(super) looked: At,
 }
 
 impl Turn {
@@ -62,10 +67,13 @@ impl Turn {
 
     /// The request goes out now; the next waiters become the heads.
     pub(crate) fn spend(self) -> Passage {
-        let Some(now) = self.places.first().map(Place::now) else { return Passage::unlimited() };
         let good_until = self.places.iter().map(Place::good_until).min();
+        let (Some(first), Some(good_until)) = (self.places.first(), good_until) else {
+            return Passage::without_limit(self.looked);
+        };
+        let (now, buckets) = (first.now(), self.places.len());
         let stays = self.places.into_iter().filter_map(|place| place.spend(now)).collect();
-        Passage { sent: now, good_until, _stays: stays }
+        Passage::of(buckets, now, good_until, stays)
     }
 
     /// What it waits for, and for how long it still would.
@@ -94,31 +102,27 @@ impl Turn {
 pub(crate) struct Passage {
     /// When it went out.
     pub(super) sent: At,
-    /// `None` where there is no limit.
-    good_until: Option<At>,
+    /// Until when another attempt may use its slots, if the site has not seen this one: slots of
+    /// attempts that failed together would else be spent together.
+    pub(super) good_until: At,
+    /// How many buckets it has passed.
+    pub(super) buckets: usize,
     /// What goes back when the exchange has ended.
-    _stays: Vec<Stay>,
+    stays: Vec<Stay>,
 }
 
 impl Passage {
-    pub(super) fn unlimited() -> Self {
-        // Earlier than any pause.
-        Self::without_limit(At::default())
-    }
-
     pub(super) fn without_limit(sent: At) -> Self {
-        Self { sent, good_until: None, _stays: Vec::new() }
+        Self::of(0, sent, At::NEVER, Vec::new())
     }
 
-    pub(super) fn until(sent: At, good_until: At, stays: Vec<Stay>) -> Self {
-        Self { sent, good_until: Some(good_until), _stays: stays }
+    pub(super) fn of(buckets: usize, sent: At, good_until: At, stays: Vec<Stay>) -> Self {
+        Self { sent, good_until, buckets, stays }
     }
 
-    /// Whether another attempt may still use its slots, if the site has not seen this one.
-    ///
-    /// Slots of attempts that failed together would else be spent together.
-    pub(super) fn is_good_at(&self, now: At) -> bool {
-        self.good_until.is_none_or(|until| now <= until)
+    /// Whether it is the one that finds out whether this bucket's pause is over.
+    pub(super) fn probes(&self, queue: &Arc<Queue>, pause: &Pause) -> bool {
+        self.stays.iter().any(|stay| stay.probes(queue, pause))
     }
 }
 
