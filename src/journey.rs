@@ -203,12 +203,16 @@ impl<'a, T: Transport> Journey<'a, T> {
             let hold = self.lease(prefer.clone()).await?;
             // A site without a budget may have asked for a pause meanwhile.
             let joined = self.gate().join(&mut turn, self.patience());
-            // A slot that went stale meanwhile is charged anew, which needs no wait.
-            if joined.is_ok() && turn.try_slot() {
+            // A slot that went stale meanwhile is charged anew.
+            let ready = match joined {
+                Ok(()) => self.budgeted_at_once(&mut turn).await,
+                Err(error) => Err(error),
+            };
+            if let Ok(true) = ready {
                 return Ok(Ticket { hold, passage: turn.spend() });
             }
             hold.finish(Outcome::Unused);
-            joined.map_err(|error| self.or_timed_out(error))?;
+            ready.map_err(|error| self.or_timed_out(error))?;
         }
     }
 
@@ -236,6 +240,16 @@ impl<'a, T: Transport> Journey<'a, T> {
         self.trip.pauses += turn.pauses() - pauses;
         self.patience = self.patience.saturating_sub(waited);
         done.unwrap_or_else(|_| Err(turn.overdue())).map_err(|error| self.or_timed_out(error))
+    }
+
+    /// Has a turn's slots for a lease in hand, and counts the time that a server took.
+    async fn budgeted_at_once(&mut self, turn: &mut Turn) -> Result<bool, Error> {
+        let started = Instant::now();
+        let ready = timeout(self.patience(), turn.slot_at_once()).await;
+        let waited = started.elapsed();
+        self.trip.budget_wait += waited;
+        self.patience = self.patience.saturating_sub(waited);
+        ready.unwrap_or_else(|_| Err(turn.overdue()))
     }
 
     /// Waits for a lease, and counts the time.

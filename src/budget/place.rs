@@ -23,9 +23,31 @@ pub(super) struct Place {
     ticket: u64,
     joined: At,
     leads: bool,
+    /// A slot that it had waited for lapsed while it waited for a lease.
+    owed: bool,
     /// When the last pause that it met began.
     paused: Option<At>,
     pub(super) pauses: usize,
+}
+
+/// What a request holds while it waits for a slot.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Holding {
+    Nothing,
+    /// Earlier buckets.
+    Bucket,
+    Lease,
+}
+
+impl Holding {
+    /// For how long it may hold up those who want the same.
+    fn patience(self) -> u64 {
+        match self {
+            Self::Nothing => u64::MAX,
+            Self::Bucket => NEAR,
+            Self::Lease => AT_ONCE,
+        }
+    }
 }
 
 /// What waiting for a slot came to.
@@ -48,7 +70,16 @@ impl Place {
     ) -> Result<Self, Error> {
         queue.enter(now, max_wait).map_err(|refused| refused.of(name))?;
         let (queue, name) = (Arc::clone(queue), name.into());
-        Ok(Self { queue, name, ticket, joined: now, leads: false, paused: None, pauses: 0 })
+        Ok(Self {
+            queue,
+            name,
+            ticket,
+            joined: now,
+            leads: false,
+            owed: false,
+            paused: None,
+            pauses: 0,
+        })
     }
 
     /// Becomes the head if nobody is before it.
@@ -76,12 +107,18 @@ impl Place {
     }
 
     /// Becomes the head and sleeps to the slot that is kept or reserved for it.
-    pub(super) async fn ready(&mut self, holding: bool) -> Result<Readiness, Error> {
+    ///
+    /// With a lease in hand it sleeps to none. A slot that is later is used at once if one lapsed
+    /// for want of a lease: else a busy pool would starve a site whose other slots all workers
+    /// reserve ahead.
+    pub(super) async fn ready(&mut self, holding: Holding) -> Result<Readiness, Error> {
         let mut anew = true;
+        let hastens = holding == Holding::Lease;
+        let end = self.queue.now().plus(holding.patience());
         loop {
             let now = self.queue.now();
             if !self.leads {
-                if holding && self.is_far(now) {
+                if hastens || holding == Holding::Bucket && self.is_far(now) {
                     return Ok(Readiness::Far);
                 }
                 self.refused(now)?;
@@ -93,27 +130,35 @@ impl Place {
                 if let Some(fault) = state.take_fault() {
                     return Err(fault);
                 }
-                match std::mem::take(&mut anew) {
-                    true => self.queue.look(&mut state, self.joined, now),
-                    false => self.queue.step(&mut state, self.joined, now),
+                if std::mem::take(&mut anew) && self.queue.lapse(&mut state, now) {
+                    self.owed = true;
                 }
+                if hastens && self.owed {
+                    state.schedule.hasten(now);
+                }
+                self.queue.step(&mut state, self.joined, now)
             };
             match step {
                 Step::Go => return Ok(Readiness::Ready),
                 Step::Refuses(until) => {
                     return Err(self.queue.refuses(until.since(now)).of(&self.name));
                 }
-                Step::Reserve(from) => self.queue.reserve(self.queue.jittered(from, now)),
+                Step::Reserve(from) if hastens => self.queue.reserve(from, self.owed),
+                Step::Reserve(from) => self.queue.reserve(self.queue.jittered(from, now), false),
                 Step::Paused { began, until } => {
                     if std::mem::replace(&mut self.paused, began) != began {
                         self.pauses += 1;
                     }
-                    if holding && until.nanos_since(now) > NEAR {
+                    if holding != Holding::Nothing && until > end {
                         return Ok(Readiness::Far);
                     }
                     self.wait(Some(until)).await;
                 }
+                Step::Sleep(at) if hastens && at > end => return Ok(Readiness::Far),
                 Step::Sleep(at) => self.wait(Some(at)).await,
+                // A server's answer takes no longer than its deadline.
+                Step::Look(Cause::Rate, until) => self.wait(until).await,
+                Step::Look(..) if hastens => return Ok(Readiness::Far),
                 Step::Look(_, until) => self.wait(until).await,
             }
         }
@@ -123,7 +168,16 @@ impl Place {
     pub(super) fn try_ready(&mut self, now: At) -> bool {
         let mut state = self.queue.state();
         self.leads = self.leads || state.line().try_lead(self.ticket);
-        self.leads && self.queue.look(&mut state, self.joined, now) == Step::Go
+        if !self.leads {
+            return false;
+        }
+        self.owed |= self.queue.lapse(&mut state, now);
+        self.queue.step(&mut state, self.joined, now) == Step::Go
+    }
+
+    /// Whether a server is asked for slots.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(self.queue.limiter, Limits::Remote(_))
     }
 
     /// Lets those behind pass, and keeps its place among them.
@@ -323,3 +377,6 @@ impl Queue {
 
 /// How long a request holds up one bucket while it waits for another.
 const NEAR: u64 = 1_000_000_000;
+
+/// How long a request keeps an endpoint from others for a slot that is almost due.
+const AT_ONCE: u64 = 5_000_000;

@@ -99,10 +99,15 @@ impl Queue {
     /// What one can do who becomes the head now, or was kept from going out: a slot may have
     /// become too old meanwhile.
     pub(super) fn look(&self, state: &mut State, joined: At, now: At) -> Step {
-        if let Some(lapsed) = state.schedule.lapsed(now) {
-            self.lapsed(lapsed);
-        }
+        self.lapse(state, now);
         self.step(state, joined, now)
+    }
+
+    /// Lets the kept slot go if it has become too old; whether it did.
+    pub(super) fn lapse(&self, state: &mut State, now: At) -> bool {
+        let lapsed = state.schedule.lapsed(now);
+        lapsed.into_iter().for_each(|slot| self.lapsed(slot));
+        lapsed.is_some()
     }
 
     /// What the head can do next; a slot that is due is kept for it.
@@ -261,10 +266,7 @@ impl Queue {
         }
         let state = self.state();
         !state.schedule.is_slow(now)
-            && state
-                .pause
-                .as_deref()
-                .is_none_or(|pause| !pause.is_on(now) && !pause.is_open())
+            && state.pause.as_deref().is_none_or(|pause| !pause.is_on(now) && !pause.is_open())
     }
 
     pub(super) fn now(&self) -> At {

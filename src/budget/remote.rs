@@ -47,12 +47,12 @@ impl State {
 }
 
 impl Queue {
-    /// Reserves the next slot for the queue, from `from` on.
-    pub(super) fn reserve(self: &Arc<Self>, from: At) {
+    /// Reserves the next slot for the queue, from `from` on; `early` as in [`Limiter::reserve`].
+    pub(super) fn reserve(self: &Arc<Self>, from: At, early: bool) {
         let reservation = match &self.limiter {
             Limits::None => Reservation::Now(Slot { at: from, place: None }),
-            Limits::Local(limiter) => limiter.reserve(from),
-            Limits::Remote(limiter) => limiter.reserve(from),
+            Limits::Local(limiter) => limiter.reserve(from, early),
+            Limits::Remote(limiter) => limiter.reserve(from, early),
         };
         let reply = match reservation {
             Reservation::Now(slot) => {

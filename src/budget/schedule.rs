@@ -103,6 +103,13 @@ impl Schedule {
         at
     }
 
+    /// Makes the kept slot one that is due, or as near to it as a slowed site allows.
+    pub(super) fn hasten(&mut self, now: At) {
+        if let Some(kept) = self.kept.filter(|kept| kept.at > now) {
+            self.keep_at(now.min(kept.at));
+        }
+    }
+
     pub(super) fn forget_kept(&mut self) -> Option<Slot> {
         self.kept.take()
     }

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::clock::At;
 use super::pause::Pause;
-use super::place::{Place, Readiness};
+use super::place::{Holding, Place, Readiness};
 use super::queue::{Queue, Stay};
 use crate::error::{Error, Kind};
 
@@ -34,7 +34,8 @@ impl Turn {
     pub(crate) async fn slot(&mut self) -> Result<(), Error> {
         let mut nth = 0;
         while nth < self.places.len() {
-            match self.places[nth].ready(nth > 0).await? {
+            let holding = if nth == 0 { Holding::Nothing } else { Holding::Bucket };
+            match self.places[nth].ready(holding).await? {
                 Readiness::Ready => nth += 1,
                 Readiness::Far if self.far(nth).await? => nth += 1,
                 // All that it gave up it gets back first.
@@ -49,7 +50,7 @@ impl Turn {
         let (earlier, rest) = self.places.split_at_mut(nth);
         let Some(far) = rest.first_mut() else { return Ok(true) };
         earlier.iter_mut().for_each(Place::step_aside);
-        far.ready(false).await?;
+        far.ready(Holding::Nothing).await?;
         let now = far.now();
         let all = earlier.iter_mut().all(|place| place.try_ready(now));
         if !all {
@@ -63,6 +64,27 @@ impl Turn {
     pub(crate) fn try_slot(&mut self) -> bool {
         let Some(now) = self.places.first().map(Place::now) else { return true };
         self.places.iter_mut().all(|place| place.try_ready(now))
+    }
+
+    /// Has all slots, for one that holds a lease, if that takes no longer than a server's answer;
+    /// else the lease goes back before [`slot`](Self::slot) is called again.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`slot`](Self::slot).
+    pub(crate) async fn slot_at_once(&mut self) -> Result<bool, Error> {
+        if self.try_slot() {
+            return Ok(true);
+        }
+        if !self.places.iter().any(Place::is_remote) {
+            return Ok(false);
+        }
+        for place in &mut self.places {
+            if place.ready(Holding::Lease).await? == Readiness::Far {
+                return Ok(false);
+            }
+        }
+        Ok(self.try_slot())
     }
 
     /// The request goes out now; the next waiters become the heads.

@@ -1,6 +1,9 @@
 //! Budgets while all endpoints are taken.
 
+use reqwest_lease::{RedisStore, SharedLimits};
+
 use super::*;
+use crate::support::redis::Server;
 
 /// An answer that takes as long.
 fn slowly(mut answer: Answer, took: u64) -> Answer {
@@ -65,4 +68,67 @@ async fn a_refusal_after_a_wait_for_a_lease_is_a_pause_of_its_own() {
     let began = Instant::now();
     ask(&client, "http://a.test/", LeaseOptions::new()).await.unwrap();
     assert!(began.elapsed() > Duration::from_millis(900), "{:?}", began.elapsed());
+}
+
+/// A pool of two that eight tasks keep busy, where leases take longer than slots are kept.
+async fn asked_beside_a_busy_site(budgets: Vec<Budgets>) {
+    let web = Web::start(|asked| match asked.url.starts_with("http://b.test") {
+        true => slowly(text(StatusCode::OK, ""), 30),
+        false => text(StatusCode::OK, "here"),
+    })
+    .await;
+    let (mut busy, mut asks) = (JoinSet::new(), JoinSet::new());
+    for budgets in budgets {
+        let (pool, client) = client(&web, 2, budgets).await;
+        for nth in 0..8 {
+            let client = client.clone();
+            busy.spawn(async move {
+                loop {
+                    let url = format!("http://b.test/{nth}");
+                    drop(ask(&client, &url, LeaseOptions::new()).await.unwrap().bytes().await);
+                }
+            });
+        }
+        asks.spawn(async move {
+            while pool.status().await.unwrap().ready > 0 {
+                tokio::task::yield_now().await;
+            }
+            for _ in 0..3 {
+                let patient = LeaseOptions::new().max_wait(Duration::from_secs(15));
+                let answer = ask(&client, "http://a.test/", patient).await.unwrap();
+                assert_eq!(answer.text().await.unwrap(), "here");
+            }
+        });
+    }
+    asks.join_all().await;
+}
+
+async fn shared(redis: &Server, budget: Budget) -> (Budgets, SharedLimits) {
+    let store = RedisStore::connect(&redis.url()).await.unwrap();
+    let limits = SharedLimits::new(store.connection());
+    let builder = Budgets::builder().site("a.test", budget);
+    (builder.shared(limits.clone()).build().unwrap(), limits)
+}
+
+#[tokio::test]
+async fn a_busy_pool_does_not_starve_a_fast_site() {
+    let redis = Server::start(&[]);
+    let budget = Budget::per_second(200);
+    let local = Budgets::builder().site("a.test", budget).build().unwrap();
+    asked_beside_a_busy_site(vec![local]).await;
+    for budget in [budget, budget.in_flight(3)] {
+        let (shared, limits) = shared(&redis, budget).await;
+        asked_beside_a_busy_site(vec![shared]).await;
+        // One slot that lapses and one that is used, and what was reserved ahead.
+        assert!(limits.counts().reservations <= 3 * 3, "{:?}", limits.counts());
+    }
+}
+
+#[tokio::test]
+async fn busy_pools_of_many_workers_do_not_starve_their_site() {
+    let redis = Server::start(&[]);
+    for budget in [Budget::per_second(20), Budget::per_second(20).in_flight(50)] {
+        let workers = futures_util::future::join_all((0..10).map(|_| shared(&redis, budget))).await;
+        asked_beside_a_busy_site(workers.into_iter().map(|(budgets, _)| budgets).collect()).await;
+    }
 }
