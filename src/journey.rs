@@ -144,11 +144,19 @@ impl<'a, T: Transport> Journey<'a, T> {
     async fn admit(&mut self, left: Left) -> Result<Ticket, Error> {
         let mut prefer = None;
         if let Some(mut passage) = left.passage {
-            let hold = Box::pin(self.lease(None)).await?;
+            let hold = {
+                let mut lease = Box::pin(self.lease(None));
+                tokio::select! {
+                    biased;
+                    hold = &mut lease => hold?,
+                    // Its places go back, for others may need them.
+                    () = passage.give_back() => lease.await?,
+                }
+            };
             if self.gate().lets(&mut passage) {
                 return Ok(Ticket { hold, passage });
             }
-            // Its places go back first, for the next passage may need them.
+            // The next passage may need its places.
             drop(passage);
             if let Some(passage) = self.gate().try_pass() {
                 return Ok(Ticket { hold, passage });
@@ -200,7 +208,11 @@ impl<'a, T: Transport> Journey<'a, T> {
         let mut turn = turn.map_err(|error| self.or_timed_out(error))?;
         loop {
             self.budgeted(&mut turn).await?;
-            let hold = self.lease(prefer.clone()).await?;
+            let hold = tokio::select! {
+                biased;
+                hold = self.lease(prefer.clone()) => hold?,
+                never = turn.let_go() => match never {},
+            };
             // A site without a budget may have asked for a pause meanwhile.
             let joined = self.gate().join(&mut turn, self.patience());
             // A slot that went stale meanwhile is charged anew.

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use compact_str::CompactString;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 
 use super::clock::At;
 use super::local::Slot;
@@ -173,6 +173,18 @@ impl Place {
         }
         self.owed |= self.queue.lapse(&mut state, now);
         self.queue.step(&mut state, self.joined, now) == Step::Go
+    }
+
+    /// When a slot that a server keeps for it lapses.
+    pub(super) fn lapses(&self) -> Option<Instant> {
+        let at = self.is_remote().then(|| self.queue.lapses(&self.queue.state()))??;
+        Some(self.queue.limit.common.epoch.instant(at))
+    }
+
+    /// Gives a slot back that has lapsed.
+    pub(super) fn lapse(&mut self) {
+        let now = self.queue.now();
+        self.owed |= self.leads && self.queue.lapse(&mut self.queue.state(), now);
     }
 
     /// Whether a server is asked for slots.

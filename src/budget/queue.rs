@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::clock::At;
 use super::limit::Limit;
 use super::line::Line;
@@ -105,9 +107,18 @@ impl Queue {
 
     /// Lets the kept slot go if it has become too old; whether it did.
     pub(super) fn lapse(&self, state: &mut State, now: At) -> bool {
-        let lapsed = state.schedule.lapsed(now);
+        let lapses = self.lapses(state).is_some_and(|at| at <= now);
+        let lapsed = if lapses { state.schedule.forget_kept() } else { None };
         lapsed.into_iter().for_each(|slot| self.lapsed(slot));
         lapsed.is_some()
+    }
+
+    /// When the kept slot becomes too old. While a pause's probe is kept here no other worker
+    /// may find out whether the pause is over.
+    pub(super) fn lapses(&self, state: &State) -> Option<At> {
+        let remote = matches!(self.limiter, Limits::Remote(_));
+        let probe = |pause: &Pause| pause.probe == Probe::Due;
+        state.schedule.lapses(remote && state.pause.as_deref().is_some_and(probe))
     }
 
     /// What the head can do next; a slot that is due is kept for it.
@@ -312,6 +323,10 @@ pub(crate) struct Stay {
 }
 
 impl Stay {
+    pub(super) fn instant(&self, at: At) -> Instant {
+        self.queue.limit.common.epoch.instant(at)
+    }
+
     /// Whether it is the probe of this pause.
     pub(super) fn probes(&self, queue: &Arc<Queue>, pause: &Pause) -> bool {
         Arc::ptr_eq(&self.queue, queue) && self.probe.is_some() && self.probe == pause.began

@@ -1,8 +1,11 @@
 //! What a request holds between asking for its budgets and going out.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use tokio::time::sleep_until;
 
 use super::clock::At;
 use super::pause::Pause;
@@ -64,6 +67,16 @@ impl Turn {
     pub(crate) fn try_slot(&mut self) -> bool {
         let Some(now) = self.places.first().map(Place::now) else { return true };
         self.places.iter_mut().all(|place| place.try_ready(now))
+    }
+
+    /// Gives slots back that a server keeps for it, each as it lapses, with its place in flight;
+    /// it never ends. For the time in which a lease is waited for.
+    pub(crate) async fn let_go(&mut self) -> Infallible {
+        while let Some(next) = self.places.iter().filter_map(Place::lapses).min() {
+            sleep_until(next).await;
+            self.places.iter_mut().for_each(Place::lapse);
+        }
+        pending().await
     }
 
     /// Has all slots, for one that holds a lease, if that takes no longer than a server's answer;
@@ -140,6 +153,15 @@ impl Passage {
 
     pub(super) fn of(buckets: usize, sent: At, good_until: At, stays: Vec<Stay>) -> Self {
         Self { sent, good_until, buckets, stays }
+    }
+
+    /// Gives places in flight and the probe back when its slots are no good any more, and then
+    /// has passed nothing; it never ends if it has none.
+    pub(crate) async fn give_back(&mut self) {
+        let Some(stay) = self.stays.first() else { return pending().await };
+        sleep_until(stay.instant(self.good_until)).await;
+        self.stays.clear();
+        self.buckets = 0;
     }
 
     /// Whether it is the one that finds out whether this bucket's pause is over.

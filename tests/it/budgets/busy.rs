@@ -132,3 +132,68 @@ async fn busy_pools_of_many_workers_do_not_starve_their_site() {
         asked_beside_a_busy_site(workers.into_iter().map(|(budgets, _)| budgets).collect()).await;
     }
 }
+
+#[tokio::test]
+async fn who_waits_for_a_lease_keeps_no_place_and_no_probe_from_other_workers() {
+    let redis = Server::start(&[]);
+    let asked = AtomicUsize::new(0);
+    let web = Web::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        0 => refusal(StatusCode::TOO_MANY_REQUESTS, "1"),
+        _ => text(StatusCode::OK, "here"),
+    })
+    .await;
+    for (budget, first) in [(Budget::per_second(100), 429), (Budget::unpaced().in_flight(1), 200)] {
+        let (one, other) = (shared(&redis, budget).await.0, shared(&redis, budget).await.0);
+        let ((pool, one), (_pool, other)) =
+            (client(&web, 1, one).await, client(&web, 1, other).await);
+        let response = ask(&one, "http://a.test/", LeaseOptions::new()).await.unwrap();
+        assert_eq!(response.status().as_u16(), first);
+        drop(response);
+        let held = pool.hold().await.unwrap();
+        let waiting = tokio::spawn(async move {
+            let patient = LeaseOptions::new().max_wait(Duration::from_secs(20));
+            ask(&one, "http://a.test/", patient).await.unwrap()
+        });
+        // It has the probe or the place by then, or waits for the end of the pause.
+        tokio::time::sleep(Duration::from_millis(1_300)).await;
+        let patient = LeaseOptions::new().max_wait(Duration::from_secs(8));
+        let response = ask(&other, "http://a.test/", patient).await.unwrap();
+        assert_eq!(response.text().await.unwrap(), "here");
+        // It is the next probe, and may have to wait for what became of this one.
+        if first == 200 {
+            drop(held);
+            assert_eq!(waiting.await.unwrap().status(), StatusCode::OK);
+        } else {
+            waiting.abort();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failed_attempt_that_waits_for_an_endpoint_holds_up_nobody() {
+    let web = Web::start(|_| text(StatusCode::OK, "here")).await;
+    let budgets = Budgets::builder().default(Budget::per_second(20).in_flight(1)).build().unwrap();
+    // Nobody listens at the first one, and the second one is taken.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let pool = pool_of(&[format!("http://{closed}"), web.url()]).await;
+    let held = [pool.hold().await.unwrap(), pool.hold().await.unwrap()];
+    let mut held = held.into_iter().filter(|held| held.endpoint().as_str() == "b");
+    let taken = held.next().unwrap();
+    drop(held);
+    let builder = LeaseMiddleware::builder(pool.clone()).budgets(budgets.clone());
+    let failing = builder.build().unwrap().into_client();
+    let waiting = tokio::spawn(async move {
+        let patient = LeaseOptions::new().attempts(2).max_wait(Duration::from_secs(20));
+        ask(&failing, "http://a.test/1", patient).await.unwrap()
+    });
+    let (_pool, client) = client(&web, 1, budgets).await;
+    while pool.status().await.unwrap().ready > 0 {
+        tokio::task::yield_now().await;
+    }
+    let patient = LeaseOptions::new().max_wait(Duration::from_secs(5));
+    let response = ask(&client, "http://a.test/2", patient).await.unwrap();
+    assert_eq!(response.text().await.unwrap(), "here");
+    drop(taken);
+    let response = waiting.await.unwrap();
+    assert_eq!((response.status(), info(&response).attempts()), (StatusCode::OK, 2));
+}
