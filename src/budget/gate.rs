@@ -52,11 +52,25 @@ impl<'a> Gate<'a> {
         };
         let found = keys.iter().map(|key| find(key)).enumerate();
         let mut buckets: SmallVec<[_; 1]> = found.filter_map(bucket).collect();
-        // Any order will do that is the same for all; two keys can have one bucket.
-        buckets.sort_unstable_by_key(|bucket| Arc::as_ptr(&bucket.queue));
+        // Any order will do that is the same for all, also in other processes that share them. Two
+        // keys can have one bucket, the overflow's.
+        buckets.sort_unstable_by_key(|Bucket { queue, key }| {
+            let name = key.filter(|_| !queue.is_overflow).map(|nth| &keys[nth]);
+            (queue.is_overflow, name, Arc::as_ptr(queue))
+        });
         buckets.dedup_by(|one, other| Arc::ptr_eq(&one.queue, &other.queue));
         buckets.extend(queue.map(|queue| Bucket { queue, key: None }));
         Self { site, keys, buckets, now }
+    }
+
+    #[cfg(test)]
+    pub(super) fn queues(&self) -> impl Iterator<Item = &Arc<Queue>> {
+        self.buckets.iter().map(|bucket| &bucket.queue)
+    }
+
+    #[cfg(test)]
+    pub(super) fn key_names(&self) -> impl Iterator<Item = &str> {
+        self.buckets.iter().filter_map(|bucket| bucket.key.map(|nth| &*self.keys[nth]))
     }
 
     /// Whether nobody is queued before any bucket, and each has a slot due now.

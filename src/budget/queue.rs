@@ -19,6 +19,8 @@ use super::turn::Cause;
 pub(super) struct Queue {
     pub(super) limit: Arc<Limit>,
     pub(super) limiter: Limits,
+    /// Whether names without room for a bucket of their own share it.
+    pub(super) is_overflow: bool,
     state: Mutex<State>,
 }
 
@@ -78,6 +80,10 @@ impl Queue {
         Self::with(limiter, limit)
     }
 
+    pub(super) fn overflow(limit: Arc<Limit>) -> Self {
+        Self { is_overflow: true, ..Self::new(OVERFLOW, limit) }
+    }
+
     pub(super) fn with(limiter: Limits, limit: Arc<Limit>) -> Self {
         let state = State {
             schedule: Schedule::new(&limit.pace),
@@ -87,7 +93,7 @@ impl Queue {
             pause: None,
             remote: None,
         };
-        Self { limiter, limit, state: Mutex::new(state) }
+        Self { limiter, limit, is_overflow: false, state: Mutex::new(state) }
     }
 
     /// Whether nobody is queued and a slot is due now.
@@ -370,6 +376,9 @@ impl Flights {
         };
     }
 }
+
+/// No host is called so.
+const OVERFLOW: &str = "*";
 
 pub(super) fn wake(wakers: impl IntoIterator<Item = Waker>) {
     wakers.into_iter().for_each(Waker::wake);

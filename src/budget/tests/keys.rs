@@ -109,6 +109,45 @@ async fn requests_with_the_same_keys_in_any_order_all_come_through() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn keys_are_passed_in_the_order_of_their_names() {
+    let names: Vec<_> = (0..60).map(|nth| format!("key {}", nth * 7 % 60)).collect();
+    let mut sorted: Vec<_> = names.iter().map(String::as_str).collect();
+    sorted.sort_unstable();
+    let site = Site::parse("a.test").unwrap();
+    for first in [0, 30] {
+        // Another process meets them in another order.
+        let budgets = Budgets::builder().default_key(Budget::per_second(1)).build().unwrap();
+        let all: Vec<Box<str>> =
+            names.iter().cycle().skip(first).take(60).map(|name| name.as_str().into()).collect();
+        let keys: Vec<_> = budgets.gate(&site, None, &all).key_names().map(str::to_owned).collect();
+        assert_eq!(keys, sorted);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_without_room_for_buckets_of_their_own_are_passed_once_and_last() {
+    let budgets = Budgets::builder().default_key(Budget::per_second(1)).max_sites(16);
+    let budgets = budgets.build().unwrap();
+    let names: Vec<_> = (0..200).map(|nth| format!("key {nth}").into()).collect();
+    let site = Site::parse("a.test").unwrap();
+    // All rest on something, so that none is forgotten.
+    let _ = budgets.gate(&site, None, &names).try_pass().unwrap();
+    for from in 0..100 {
+        let some = &names[from..from + 100];
+        let gate = budgets.gate(&site, None, some);
+        let (mut own, mut overflow) = (Vec::new(), Vec::new());
+        for queue in gate.queues() {
+            let list = if queue.is_overflow { &mut overflow } else { &mut own };
+            assert!(!list.contains(&Arc::as_ptr(queue)), "one is there twice");
+            list.push(Arc::as_ptr(queue));
+        }
+        let kinds: Vec<_> = gate.queues().map(|queue| queue.is_overflow).collect();
+        assert!(kinds.is_sorted() && overflow.is_sorted(), "{kinds:?}");
+        assert!(!gate.would_pass());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_of_a_requests_budgets_holds() {
     let budgets = Budgets::builder()
         .default(Budget::per_second(50))
