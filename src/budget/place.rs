@@ -3,13 +3,14 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use compact_str::CompactString;
 use tokio::time::{Instant, sleep_until};
 
 use super::clock::At;
+use super::line::Line;
 use super::local::Slot;
 use super::queue::{Limits, Queue, State, Stay, Step, wake};
 use super::turn::Cause;
@@ -35,7 +36,9 @@ pub(super) struct Place {
 pub(super) enum Holding {
     Nothing,
     /// Earlier buckets.
-    Bucket,
+    Buckets,
+    /// The slot of a later one, that had been far.
+    FarSlot,
     Lease,
 }
 
@@ -44,7 +47,9 @@ impl Holding {
     fn patience(self) -> u64 {
         match self {
             Self::Nothing => u64::MAX,
-            Self::Bucket => NEAR,
+            Self::Buckets => NEAR,
+            // Shorter, so that of two that wait for each other only one gives way.
+            Self::FarSlot => NEAR / 10,
             Self::Lease => AT_ONCE,
         }
     }
@@ -118,11 +123,14 @@ impl Place {
         loop {
             let now = self.queue.now();
             if !self.leads {
-                if hastens || holding == Holding::Bucket && self.is_far(now) {
+                if hastens || self.is_far(end, now) {
                     return Ok(Readiness::Far);
                 }
                 self.refused(now)?;
-                self.leads = self.lead().await;
+                match self.lead(end).await {
+                    Some(leads) => self.leads = leads,
+                    None => return Ok(Readiness::Far),
+                }
                 continue;
             }
             let step = {
@@ -138,28 +146,29 @@ impl Place {
                 }
                 self.queue.step(&mut state, self.joined, now)
             };
-            match step {
+            let near = match step {
                 Step::Go => return Ok(Readiness::Ready),
                 Step::Refuses(until) => {
                     return Err(self.queue.refuses(until.since(now)).of(&self.name));
                 }
-                Step::Reserve(from) if hastens => self.queue.reserve(from, self.owed),
-                Step::Reserve(from) => self.queue.reserve(self.queue.jittered(from, now), false),
+                Step::Reserve(from) => {
+                    let from = if hastens { from } else { self.queue.jittered(from, now) };
+                    self.queue.reserve(from, hastens && self.owed);
+                    true
+                }
                 Step::Paused { began, until } => {
                     if std::mem::replace(&mut self.paused, began) != began {
                         self.pauses += 1;
                     }
-                    if holding != Holding::Nothing && until > end {
-                        return Ok(Readiness::Far);
-                    }
-                    self.wait(Some(until)).await;
+                    self.wait(Some(until), end).await
                 }
-                Step::Sleep(at) if hastens && at > end => return Ok(Readiness::Far),
-                Step::Sleep(at) => self.wait(Some(at)).await,
-                // A server's answer takes no longer than its deadline.
-                Step::Look(Cause::Rate, until) => self.wait(until).await,
-                Step::Look(..) if hastens => return Ok(Readiness::Far),
-                Step::Look(_, until) => self.wait(until).await,
+                Step::Sleep(at) => self.wait(Some(at), end).await,
+                // A server's answer is on its way.
+                Step::Look(Cause::Rate, until) => self.wait(until, end.max(now.plus(NEAR))).await,
+                Step::Look(_, until) => self.wait(until, end).await,
+            };
+            if !near {
+                return Ok(Readiness::Far);
             }
         }
     }
@@ -192,20 +201,32 @@ impl Place {
         matches!(self.queue.limiter, Limits::Remote(_))
     }
 
-    /// Lets those behind pass, and keeps its place among them.
+    /// Lets those behind pass, and keeps its place among them. A server's slot that nobody is
+    /// there for goes back.
     pub(super) fn step_aside(&mut self) {
-        if std::mem::take(&mut self.leads) {
-            let waker = self.queue.state().line().leave(self.ticket);
-            wake(waker);
+        let (lapsed, waker) = {
+            let mut state = self.queue.state();
+            let led = std::mem::take(&mut self.leads);
+            let waker = state.line().leave(self.ticket);
+            let empty = led && state.line().is_empty();
+            (if empty { self.queue.unwanted(&mut state) } else { None }, waker)
+        };
+        if let Some(slot) = lapsed {
+            self.queue.lapsed(slot);
         }
+        wake(waker);
     }
 
-    /// Whether the wait for the head and its slot is longer than it may hold others up.
-    fn is_far(&self, now: At) -> bool {
+    /// Whether its turn comes later than that, or waits behind another's for what has no end
+    /// that can be told.
+    fn is_far(&self, end: At, now: At) -> bool {
+        if end == At::NEVER {
+            return false;
+        }
         let mut state = self.queue.state();
         let ahead = state.line().ahead_of(self.ticket);
-        let (at, _) = self.queue.forecast(&state, now, ahead);
-        at.nanos_since(now) > NEAR.max(self.queue.limit.pace.interval.saturating_mul(2))
+        let (at, cause) = self.queue.forecast(&state, now, ahead);
+        at > end || ahead > 0 && cause != Cause::Rate
     }
 
     fn refused(&self, now: At) -> Result<(), Error> {
@@ -219,22 +240,37 @@ impl Place {
         }
     }
 
-    /// Waits to be the head; `false` when there is something to look at first.
-    async fn lead(&self) -> bool {
-        poll_fn(|cx| self.queue.state().line().poll_lead(self.ticket, cx)).await
+    /// Waits to be the head; `false` when there is something to look at first, and nothing if
+    /// neither comes before `end`.
+    async fn lead(&self, end: At) -> Option<bool> {
+        self.until(end, |line, cx| line.poll_lead(self.ticket, cx)).await
     }
 
-    /// Waits for a signal, at the longest until then.
-    async fn wait(&self, until: Option<At>) {
-        let signal = || poll_fn(|cx| self.queue.state().line().poll_signal(self.ticket, cx));
-        let Some(until) = until else { return signal().await };
-        let mut sleep = pin!(sleep_until(self.queue.limit.common.epoch.instant(until)));
-        let mut signal = pin!(signal());
-        poll_fn(|cx| match signal.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(()),
-            Poll::Pending => sleep.as_mut().poll(cx),
+    /// Waits for a signal, at the longest until then; `false` if `end` comes first.
+    async fn wait(&self, until: Option<At>, end: At) -> bool {
+        if until.is_some_and(|until| until > end) {
+            return false;
+        }
+        let signal = self.until(until.unwrap_or(end), |line, cx| line.poll_signal(self.ticket, cx));
+        signal.await.is_some() || until.is_some()
+    }
+
+    /// Polls the line, at the longest until then.
+    async fn until<T>(
+        &self,
+        end: At,
+        mut poll: impl FnMut(&mut Line, &mut Context<'_>) -> Poll<T>,
+    ) -> Option<T> {
+        let mut poll = |cx: &mut Context<'_>| poll(self.queue.state().line(), cx).map(Some);
+        if end == At::NEVER {
+            return poll_fn(poll).await;
+        }
+        let mut sleep = pin!(sleep_until(self.queue.limit.common.epoch.instant(end)));
+        poll_fn(|cx| match poll(cx) {
+            Poll::Pending => sleep.as_mut().poll(cx).map(|()| None),
+            ready => ready,
         })
-        .await;
+        .await
     }
 
     /// What a wait that has lasted too long was for, and how long it would still take.

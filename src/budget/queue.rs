@@ -254,7 +254,10 @@ impl Queue {
         if pause.is_some_and(|pause| pause.probe == Probe::Out) {
             return (at, Cause::Pause);
         }
-        let full = state.flights.count >= pace.in_flight && self.counts_places();
+        let full = match &state.remote {
+            Some(remote) => remote.is_full(now),
+            None => state.flights.count >= pace.in_flight && self.counts_places(),
+        };
         (at, if full { Cause::InFlight } else { Cause::Rate })
     }
 

@@ -22,6 +22,11 @@ pub(super) struct Remote {
 }
 
 impl Remote {
+    /// Whether the server said so a moment ago.
+    pub(super) fn is_full(&self, now: At) -> bool {
+        self.full_until.is_some_and(|until| until > now)
+    }
+
     /// What keeps the head from asking.
     pub(super) fn barred(&mut self, now: At) -> Option<Step> {
         if self.asking {

@@ -37,7 +37,7 @@ impl Turn {
     pub(crate) async fn slot(&mut self) -> Result<(), Error> {
         let mut nth = 0;
         while nth < self.places.len() {
-            let holding = if nth == 0 { Holding::Nothing } else { Holding::Bucket };
+            let holding = if nth == 0 { Holding::Nothing } else { Holding::Buckets };
             match self.places[nth].ready(holding).await? {
                 Readiness::Ready => nth += 1,
                 Readiness::Far if self.far(nth).await? => nth += 1,
@@ -48,14 +48,18 @@ impl Turn {
         Ok(())
     }
 
-    /// Waits for one bucket holding no other; whether the earlier ones can then go as well.
+    /// Waits for one bucket holding no other, and then keeps its slot for a moment while it gets
+    /// the earlier ones back; whether it has them all.
     async fn far(&mut self, nth: usize) -> Result<bool, Error> {
         let (earlier, rest) = self.places.split_at_mut(nth);
         let Some(far) = rest.first_mut() else { return Ok(true) };
         earlier.iter_mut().for_each(Place::step_aside);
         far.ready(Holding::Nothing).await?;
-        let now = far.now();
-        let all = earlier.iter_mut().all(|place| place.try_ready(now));
+        let mut all = true;
+        for place in &mut *earlier {
+            all = all && place.ready(Holding::FarSlot).await? == Readiness::Ready;
+        }
+        let all = all && far.try_ready(far.now());
         if !all {
             far.step_aside();
             earlier.iter_mut().for_each(Place::step_aside);

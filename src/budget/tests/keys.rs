@@ -205,6 +205,69 @@ async fn a_slow_key_does_not_hold_up_its_site() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_slow_or_full_site_does_not_hold_up_a_key() {
+    for budget in [Budget::per_minute(1), Budget::per_second(100).in_flight(1)] {
+        let budgets = Budgets::builder()
+            .site("a.test", budget)
+            .default(Budget::per_second(100))
+            .key("one", Budget::per_second(100))
+            .build()
+            .unwrap();
+        let held = budgets.pass_with(A, &["one"]).await;
+        let waiters: Vec<_> = (0..20)
+            .map(|_| {
+                let budgets = budgets.clone();
+                tokio::spawn(async move { drop(budgets.pass_with(A, &["one"]).await) })
+            })
+            .collect();
+        sleep(ms(3_000)).await;
+        let began = Instant::now();
+        for _ in 0..1_000 {
+            drop(budgets.pass_with(B, &["one"]).await);
+        }
+        // All of the key's rate, but for a moment when the site's slot is had.
+        assert!(began.elapsed() <= ms(10_500), "{:?}", began.elapsed());
+        drop(held);
+        let began = Instant::now();
+        for waiter in waiters {
+            waiter.await.unwrap();
+        }
+        assert!(began.elapsed() <= ms(20 * 60_000), "{:?}", began.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waited_for_a_far_site_keeps_its_slot_until_it_has_the_key_again() {
+    let budgets = Budgets::builder()
+        .site("a.test", Budget::per_minute(1))
+        .default(Budget::per_second(100))
+        .key("one", Budget::per_second(100))
+        .build()
+        .unwrap();
+    drop(budgets.pass_with(A, &[]).await);
+    let began = Instant::now();
+    let starts = Starts::new();
+    let spawn = |who: usize, keys: &'static [&'static str]| {
+        let (budgets, starts) = (budgets.clone(), starts.clone());
+        tokio::spawn(async move {
+            drop(budgets.pass_with(A, keys).await);
+            starts.note(who);
+        })
+    };
+    let first = spawn(1, &["one"]);
+    sleep(ms(100)).await;
+    let second = spawn(2, &[]);
+    // The key is busy all the time.
+    while began.elapsed() < ms(121_000) {
+        drop(budgets.pass_with(B, &["one"]).await);
+    }
+    let (first, second) = (first.await, second.await);
+    assert!(first.is_ok() && second.is_ok());
+    assert_eq!(starts.order(), [1, 2]);
+    assert!(starts.times()[0] <= ms(60_200), "{:?}", starts.times());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_paused_site_does_not_hold_up_a_key_and_its_waiter_comes_first_again() {
     let budgets = Budgets::builder()
         .default(Budget::per_second(100))

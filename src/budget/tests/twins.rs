@@ -182,7 +182,7 @@ async fn without_stepping_aside_a_paused_site_holds_up_a_key() {
     headers.insert("retry-after", "100".parse().unwrap());
     let (site, status) = (Site::of(&example()).unwrap(), http::StatusCode::TOO_MANY_REQUESTS);
     budgets.answered(&site, None, &refused, status, &headers);
-    for holding in [Holding::Nothing, Holding::Bucket] {
+    for holding in [Holding::Nothing, Holding::Buckets] {
         let (key, site) = (budgets.queue(&url("http://key.test")), budgets.queue(&example()));
         let enter = |queue, ticket| Place::enter(queue, "x", ticket, site.now(), PATIENT).unwrap();
         let (mut of_key, mut of_site) = (enter(&key, 1), enter(&site, 1));
@@ -194,7 +194,7 @@ async fn without_stepping_aside_a_paused_site_holds_up_a_key() {
         let other = timeout(ms(50_000), enter(&key, 2).ready(Holding::Nothing)).await;
         assert_eq!(
             other.is_ok(),
-            holding == Holding::Bucket,
+            holding == Holding::Buckets,
             "whether another request gets at the key"
         );
     }
