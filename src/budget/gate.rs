@@ -149,6 +149,7 @@ impl<'a> Gate<'a> {
     /// As [`turn`](Self::turn).
     pub(crate) fn join(&self, turn: &mut Turn, max_wait: Duration) -> Result<(), Error> {
         turn.looked = self.now;
+        let mut comes = self.now;
         for Bucket { queue, key } in &self.buckets {
             if turn.places.iter().any(|place| place.is_before(queue)) {
                 continue;
@@ -156,7 +157,9 @@ impl<'a> Gate<'a> {
             let first = turn.places.first().map(Place::ticket);
             let ticket = first.unwrap_or_else(|| queue.limit.common.ticket());
             let name = key.map_or(self.site.as_str(), |nth| &self.keys[nth]);
-            turn.places.push(Place::enter(queue, name, ticket, self.now, max_wait)?);
+            let (place, goes) = Place::enter(queue, name, ticket, self.now, (comes, max_wait))?;
+            turn.places.push(place);
+            comes = comes.max(goes);
         }
         Ok(())
     }
@@ -167,7 +170,7 @@ impl<'a> Gate<'a> {
 /// Nobody is the head meanwhile, for who enters has to take the same lock.
 fn try_pass(queue: &Arc<Queue>, now: At) -> Option<Passage> {
     let mut state = queue.state();
-    if state.waiting > 0 || queue.look(&mut state, now, now) != Step::Go {
+    if state.queued() > 0 || queue.look(&mut state, now, now) != Step::Go {
         return None;
     }
     let good_until = state.schedule.good_until();

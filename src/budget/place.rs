@@ -24,6 +24,8 @@ pub(super) struct Place {
     ticket: u64,
     joined: At,
     leads: bool,
+    /// It waits for another bucket, and does not count here meanwhile.
+    aside: bool,
     /// A slot that it had waited for lapsed while it waited for a lease.
     owed: bool,
     /// When the last pause that it met began.
@@ -65,26 +67,35 @@ pub(super) enum Readiness {
 }
 
 impl Place {
-    /// Enters, unless the wait would be too long or too many wait already.
+    /// Enters, unless the wait would be too long or too many wait already; also when it may go on
+    /// from here. `comes` is when the buckets before this one let it come.
     pub(super) fn enter(
         queue: &Arc<Queue>,
         name: &str,
         ticket: u64,
         now: At,
-        max_wait: Duration,
-    ) -> Result<Self, Error> {
-        queue.enter(now, max_wait).map_err(|refused| refused.of(name))?;
+        (comes, max_wait): (At, Duration),
+    ) -> Result<(Self, At), Error> {
+        let entered = queue.enter(now, max_wait, comes);
+        let (goes, aside) = entered.map_err(|refused| refused.of(name))?;
         let (queue, name) = (Arc::clone(queue), name.into());
-        Ok(Self {
+        let place = Self {
             queue,
             name,
             ticket,
             joined: now,
             leads: false,
+            aside,
             owed: false,
             paused: None,
             pauses: 0,
-        })
+        };
+        Ok((place, goes))
+    }
+
+    /// Counts here again: it waits for this bucket now.
+    fn come_back(&mut self) {
+        self.queue.state().aside -= u32::from(std::mem::take(&mut self.aside));
     }
 
     /// Becomes the head if nobody is before it.
@@ -119,6 +130,7 @@ impl Place {
     pub(super) async fn ready(&mut self, holding: Holding) -> Result<Readiness, Error> {
         let mut anew = true;
         let hastens = holding == Holding::Lease;
+        self.come_back();
         let end = self.queue.now().plus(holding.patience());
         loop {
             let now = self.queue.now();
@@ -180,6 +192,7 @@ impl Place {
         if !self.leads {
             return false;
         }
+        state.aside -= u32::from(std::mem::take(&mut self.aside));
         self.owed |= self.queue.lapse(&mut state, now);
         self.queue.step(&mut state, self.joined, now) == Step::Go
     }
@@ -208,6 +221,7 @@ impl Place {
             let mut state = self.queue.state();
             let led = std::mem::take(&mut self.leads);
             let waker = state.line().leave(self.ticket);
+            state.aside += u32::from(!std::mem::replace(&mut self.aside, true));
             let empty = led && state.line().is_empty();
             (if empty { self.queue.unwanted(&mut state) } else { None }, waker)
         };
@@ -307,6 +321,7 @@ impl Drop for Place {
         let (lapsed, waker) = {
             let mut state = self.queue.state();
             state.waiting -= 1;
+            state.aside -= u32::from(self.aside);
             let waker = state.line().leave(self.ticket);
             let empty = state.waiting == 0;
             if empty {
@@ -364,12 +379,15 @@ impl Refusal {
 
 impl Queue {
     /// Counts a newcomer in, unless it would wait too long or too many wait already.
-    fn enter(&self, now: At, max_wait: Duration) -> Result<(), Refusal> {
+    ///
+    /// When it may go on, as far as can be said, and whether it counts for nobody until the
+    /// buckets before this one, at `comes`, let it come.
+    fn enter(&self, now: At, max_wait: Duration, comes: At) -> Result<(At, bool), Refusal> {
         let common = &self.limit.common;
         let longest = self.limit.budget.and_then(|budget| budget.longest_wait());
         let max_wait = longest.map_or(max_wait, |longest| longest.min(max_wait));
         let mut state = self.state();
-        let ahead = state.waiting as usize;
+        let ahead = state.queued() as usize;
         if let Some(pause) = state.pause.as_deref().filter(|p| p.gives_up(now, common.pauses.most))
         {
             return Err(self.refuses(pause.until.since(now)));
@@ -385,8 +403,12 @@ impl Queue {
             common.counters.crowded_out.add_one();
             return Err(Refusal::Crowded { wait: at.since(now), most: common.most_waiting });
         }
+        let aside = comes.nanos_since(at) > NEAR;
         state.waiting += 1;
-        Ok(())
+        state.aside += u32::from(aside);
+        // A place in flight, say, comes free nobody knows when.
+        let is_told = cause == Cause::Rate || at > now;
+        Ok((if is_told { at } else { At::NEVER }, aside))
     }
 
     /// How long a wait would be, and what for: what can be said of it.

@@ -35,8 +35,10 @@ pub(super) enum Limits {
 
 pub(super) struct State {
     pub(super) schedule: Schedule,
-    /// Those who have entered and not gone out yet, in the line or stepped aside.
+    /// Those who have entered and not gone out yet.
     pub(super) waiting: u32,
+    /// Those of them who wait for another bucket meanwhile, and for some time.
+    pub(super) aside: u32,
     pub(super) flights: Flights,
     pub(super) line: Option<Box<Line>>,
     pub(super) pause: Option<Box<Pause>>,
@@ -88,6 +90,7 @@ impl Queue {
         let state = State {
             schedule: Schedule::new(&limit.pace),
             waiting: 0,
+            aside: 0,
             flights: Flights::default(),
             line: None,
             pause: None,
@@ -98,7 +101,7 @@ impl Queue {
 
     /// Whether nobody is queued and a slot is due now.
     pub(super) fn would_pass(&self, state: &mut State, now: At) -> bool {
-        state.waiting == 0
+        state.queued() == 0
             && self.barred(state, now).is_none()
             && (state.schedule.kept().is_some() || !matches!(self.limiter, Limits::Remote(_)))
             && state.schedule.forecast(now, 0, 0) <= now
@@ -315,6 +318,11 @@ impl Queue {
 }
 
 impl State {
+    /// How many a newcomer finds before it.
+    pub(super) fn queued(&self) -> u32 {
+        self.waiting - self.aside
+    }
+
     pub(super) fn line(&mut self) -> &mut Line {
         self.line.get_or_insert_default()
     }

@@ -94,10 +94,11 @@ impl Queue {
 impl State {
     /// Returns a slot that nobody is there for.
     fn told(&mut self, reply: Result<Reply, Error>, now: At) -> Option<Slot> {
+        let nobody = self.queued() == 0;
         let remote = self.remote.get_or_insert_default();
         (remote.asking, remote.full_until) = (false, None);
         match reply {
-            Ok(Reply::Slot(slot)) if self.waiting == 0 => return Some(slot),
+            Ok(Reply::Slot(slot)) if nobody => return Some(slot),
             Ok(Reply::Slot(slot)) => {
                 self.schedule.reserved(slot);
             }

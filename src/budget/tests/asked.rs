@@ -70,7 +70,7 @@ fn asking(server: Server) -> (Arc<Server>, Arc<Queue>) {
 }
 
 fn place(queue: &Arc<Queue>, ticket: u64) -> Place {
-    Place::enter(queue, "example.com", ticket, queue.now(), PATIENT).unwrap()
+    Place::enter(queue, "example.com", ticket, queue.now(), (queue.now(), PATIENT)).unwrap().0
 }
 
 #[tokio::test(start_paused = true)]

@@ -268,6 +268,43 @@ async fn who_waited_for_a_far_site_keeps_its_slot_until_it_has_the_key_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_waits_for_a_key_does_not_count_at_its_site() {
+    let budgets = Budgets::builder()
+        .site("a.test", Budget::per_second(10))
+        .key("slow", Budget::per_minute(1))
+        .key("full", Budget::unpaced().in_flight(1))
+        .most_waiting(110)
+        .build()
+        .unwrap();
+    let held = (budgets.pass_with(A, &["slow"]).await, budgets.pass_with(A, &["full"]).await);
+    let spawn = |keys: &'static [&'static str]| {
+        let budgets = budgets.clone();
+        tokio::spawn(async move { drop(budgets.pass_with(A, keys).await) })
+    };
+    let aside: Vec<_> = (0..200).map(|nth| spawn([&["slow"], &["full"]][nth % 2])).collect();
+    sleep(ms(1_000)).await;
+    let site = Site::parse("a.test").unwrap();
+    let turn = budgets.gate(&site, None, &[]).turn(ms(200)).expect("it need not wait");
+    drop(turn);
+    assert!(budgets.try_pass_with(A, &[]).is_some(), "the way is free");
+    // Those who wait for the site itself count, whatever key they had to pass before.
+    let waiting: Vec<_> = (0..50).map(|_| spawn(&["quick"])).collect();
+    tokio::task::yield_now().await;
+    let error = budgets.gate(&site, None, &[]).turn(ms(4_000)).err().expect("a long wait");
+    assert!((4_900..=5_200).contains(&error.retry_after().unwrap().as_millis()), "{error}");
+    for waiting in waiting {
+        waiting.await.unwrap();
+    }
+    aside.iter().for_each(|waiter| waiter.abort());
+    for waiter in aside {
+        let _ = waiter.await;
+    }
+    drop(held);
+    assert_eq!(budgets.queue(&url(A)).idle(), (0, true));
+    assert_eq!(budgets.queue(&url(A)).state().aside, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_paused_site_does_not_hold_up_a_key_and_its_waiter_comes_first_again() {
     let budgets = Budgets::builder()
         .default(Budget::per_second(100))

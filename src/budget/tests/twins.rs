@@ -184,7 +184,9 @@ async fn without_stepping_aside_a_paused_site_holds_up_a_key() {
     budgets.answered(&site, None, &refused, status, &headers);
     for holding in [Holding::Nothing, Holding::Buckets] {
         let (key, site) = (budgets.queue(&url("http://key.test")), budgets.queue(&example()));
-        let enter = |queue, ticket| Place::enter(queue, "x", ticket, site.now(), PATIENT).unwrap();
+        let enter = |queue: &Arc<Queue>, ticket| {
+            Place::enter(queue, "x", ticket, site.now(), (site.now(), PATIENT)).unwrap().0
+        };
         let (mut of_key, mut of_site) = (enter(&key, 1), enter(&site, 1));
         of_key.ready(Holding::Nothing).await.unwrap();
         let far = timeout(ms(50), of_site.ready(holding)).await;
