@@ -155,12 +155,20 @@ impl<'a, T: Transport> Journey<'a, T> {
     /// Waits for the site's budget, then for a lease, holding none meanwhile.
     async fn admit(&mut self, left: Left) -> Result<Ticket, Error> {
         let mut prefer = None;
-        if let Some(passage) = left.passage {
-            let hold = Box::pin(self.lease(None)).await?;
-            if self.gate().lets(&passage) {
+        if let Some(mut passage) = left.passage {
+            let hold = {
+                let mut lease = Box::pin(self.lease(None));
+                tokio::select! {
+                    biased;
+                    hold = &mut lease => hold?,
+                    // Its places go back, for others may need them.
+                    () = passage.give_back() => lease.await?,
+                }
+            };
+            if self.gate().lets(&mut passage) {
                 return Ok(Ticket { hold, passage });
             }
-            // Its places go back first, for the next passage may need them.
+            // The next passage may need its places.
             drop(passage);
             if let Some(passage) = self.gate().try_pass() {
                 return Ok(Ticket { hold, passage });
@@ -214,12 +222,23 @@ impl<'a, T: Transport> Journey<'a, T> {
         let mut turn = turn.map_err(|error| self.or_timed_out(error))?;
         loop {
             self.budgeted(&mut turn).await?;
-            let hold = self.lease(prefer.clone()).await?;
-            // A slot that went stale meanwhile is charged anew, which needs no wait.
-            if turn.try_slot() {
+            let hold = tokio::select! {
+                biased;
+                hold = self.lease(prefer.clone()) => hold?,
+                never = turn.let_go() => match never {},
+            };
+            // A site without a budget may have asked for a pause meanwhile.
+            let joined = self.gate().join(&mut turn, self.patience());
+            // A slot that went stale meanwhile is charged anew.
+            let ready = match joined {
+                Ok(()) => self.budgeted_at_once(&mut turn).await,
+                Err(error) => Err(error),
+            };
+            if let Ok(true) = ready {
                 return Ok(Ticket { hold, passage: turn.spend() });
             }
             hold.finish(Outcome::Unused);
+            ready.map_err(|error| self.or_timed_out(error))?;
         }
     }
 
@@ -247,6 +266,16 @@ impl<'a, T: Transport> Journey<'a, T> {
         self.trip.pauses += turn.pauses() - pauses;
         self.patience = self.patience.saturating_sub(waited);
         done.unwrap_or_else(|_| Err(turn.overdue())).map_err(|error| self.or_timed_out(error))
+    }
+
+    /// Has a turn's slots for a lease in hand, and counts the time that a server took.
+    async fn budgeted_at_once(&mut self, turn: &mut Turn) -> Result<bool, Error> {
+        let started = Instant::now();
+        let ready = timeout(self.patience(), turn.slot_at_once()).await;
+        let waited = started.elapsed();
+        self.trip.budget_wait += waited;
+        self.patience = self.patience.saturating_sub(waited);
+        ready.unwrap_or_else(|_| Err(turn.overdue()))
     }
 
     /// Waits for a lease, and counts the time.

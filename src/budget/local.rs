@@ -20,8 +20,9 @@ use crate::error::Error;
 /// server decides on all three in the one call of [`reserve`](Self::reserve), and the queue's
 /// books only follow.
 pub(super) trait Limiter: Send + Sync {
-    /// Charges the earliest slot at or after `from`.
-    fn reserve(&self, from: At) -> Reservation;
+    /// Charges the earliest slot at or after `from`. With `early` its place in flight is taken at
+    /// once, for the slot may be used before it is due.
+    fn reserve(&self, from: At, early: bool) -> Reservation;
 
     /// Charges the earliest slot at or after `from` only if it is due by `now`, without asking
     /// anybody; one that asks a server never has such a slot.
@@ -124,7 +125,7 @@ impl Local {
 }
 
 impl Limiter for Local {
-    fn reserve(&self, from: At) -> Reservation {
+    fn reserve(&self, from: At, _early: bool) -> Reservation {
         let at = self.reserve_by(from, At::NEVER).unwrap_or(from);
         Reservation::Now(Slot { at, place: None })
     }

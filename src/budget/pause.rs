@@ -163,6 +163,11 @@ impl Pause {
         now < self.until
     }
 
+    /// Whether nobody knows yet that it is over.
+    pub(super) fn is_open(&self) -> bool {
+        self.probe != Probe::Answered
+    }
+
     /// Whether the site is not worth waiting for: it went on refusing after `most` pauses.
     pub(super) fn gives_up(&self, now: At, most: u32) -> bool {
         self.nth > most && self.is_on(now)

@@ -22,6 +22,11 @@ pub(super) struct Remote {
 }
 
 impl Remote {
+    /// Whether the server said so a moment ago.
+    pub(super) fn is_full(&self, now: At) -> bool {
+        self.full_until.is_some_and(|until| until > now)
+    }
+
     /// What keeps the head from asking.
     pub(super) fn barred(&mut self, now: At) -> Option<Step> {
         if self.asking {
@@ -47,12 +52,12 @@ impl State {
 }
 
 impl Queue {
-    /// Reserves the next slot for the queue, from `from` on.
-    pub(super) fn reserve(self: &Arc<Self>, from: At) {
+    /// Reserves the next slot for the queue, from `from` on; `early` as in [`Limiter::reserve`].
+    pub(super) fn reserve(self: &Arc<Self>, from: At, early: bool) {
         let reservation = match &self.limiter {
             Limits::None => Reservation::Now(Slot { at: from, place: None }),
-            Limits::Local(limiter) => limiter.reserve(from),
-            Limits::Remote(limiter) => limiter.reserve(from),
+            Limits::Local(limiter) => limiter.reserve(from, early),
+            Limits::Remote(limiter) => limiter.reserve(from, early),
         };
         let reply = match reservation {
             Reservation::Now(slot) => {
@@ -89,10 +94,11 @@ impl Queue {
 impl State {
     /// Returns a slot that nobody is there for.
     fn told(&mut self, reply: Result<Reply, Error>, now: At) -> Option<Slot> {
+        let nobody = self.queued() == 0;
         let remote = self.remote.get_or_insert_default();
         (remote.asking, remote.full_until) = (false, None);
         match reply {
-            Ok(Reply::Slot(slot)) if self.waiting == 0 => return Some(slot),
+            Ok(Reply::Slot(slot)) if nobody => return Some(slot),
             Ok(Reply::Slot(slot)) => {
                 self.schedule.reserved(slot);
             }

@@ -68,9 +68,9 @@ impl SharedLimiter {
 }
 
 impl Limiter for SharedLimiter {
-    fn reserve(&self, from: At) -> Reservation {
+    fn reserve(&self, from: At, early: bool) -> Reservation {
         let asking = Arc::clone(&self.0);
-        Reservation::Asked(Box::pin(async move { asking.reserve(from).await }))
+        Reservation::Asked(Box::pin(async move { asking.reserve(from, early).await }))
     }
 
     fn try_reserve(&self, _: At, _: At) -> Option<At> {
@@ -114,7 +114,7 @@ impl Limiter for SharedLimiter {
 }
 
 impl Asking {
-    async fn reserve(&self, from: At) -> Result<Reply, Error> {
+    async fn reserve(&self, from: At, early: bool) -> Result<Reply, Error> {
         let seat = self.places.as_ref().map(Places::seat);
         let reserved = match self.bucket.reserve(PROBE, seat.as_ref()).await {
             Ok(reserved) => reserved,
@@ -122,7 +122,7 @@ impl Asking {
         };
         let now = self.epoch.now();
         Ok(match reserved {
-            Reserved::Slot(slot) => return self.granted(slot, seat, from).await,
+            Reserved::Slot(slot) => return self.granted(slot, seat, from, early).await,
             Reserved::Paused(pause) => {
                 let until = now.after(pause.left);
                 self.books().told(until, pause.level);
@@ -137,7 +137,13 @@ impl Asking {
         })
     }
 
-    async fn granted(&self, slot: Slot, seat: Option<Seat>, from: At) -> Result<Reply, Error> {
+    async fn granted(
+        &self,
+        slot: Slot,
+        seat: Option<Seat>,
+        from: At,
+        early: bool,
+    ) -> Result<Reply, Error> {
         let at = self.epoch.now().after(slot.wait).max(from);
         let entered = slot.entered;
         self.books().granted(&slot);
@@ -145,7 +151,9 @@ impl Asking {
             return Ok(Reply::Slot(Granted { at, place: None }));
         };
         if !entered {
-            tokio::time::sleep_until(self.epoch.instant(at)).await;
+            if !early {
+                tokio::time::sleep_until(self.epoch.instant(at)).await;
+            }
             match self.bucket.enter(&seat).await {
                 Ok(Room::Entered) => {}
                 Ok(Room::Full(left)) => {
@@ -173,7 +181,7 @@ impl Asking {
             let again = self.epoch.now().after(soon(Duration::MAX, LOOK_FOR_PLACE));
             return Ok(Reply::Full { again });
         }
-        let at = match fallback.rate.as_ref().map(|rate| rate.reserve(from)) {
+        let at = match fallback.rate.as_ref().map(|rate| rate.reserve(from, false)) {
             Some(Reservation::Now(slot)) => slot.at,
             _ => from,
         };

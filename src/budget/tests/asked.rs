@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::time::{advance, sleep, timeout};
 
 use super::super::local::{Limiter, Reply, Reservation, Slot};
-use super::super::place::{Place, Readiness};
+use super::super::place::{Holding, Place, Readiness};
 use super::*;
 use crate::error::Kind;
 
@@ -24,7 +24,7 @@ struct Server {
 struct Asks(Arc<Server>);
 
 impl Limiter for Asks {
-    fn reserve(&self, from: At) -> Reservation {
+    fn reserve(&self, from: At, _: bool) -> Reservation {
         let server = Arc::clone(&self.0);
         server.asked.fetch_add(1, Ordering::Relaxed);
         Reservation::Asked(Box::pin(async move {
@@ -70,7 +70,7 @@ fn asking(server: Server) -> (Arc<Server>, Arc<Queue>) {
 }
 
 fn place(queue: &Arc<Queue>, ticket: u64) -> Place {
-    Place::enter(queue, "example.com", ticket, queue.now(), PATIENT).unwrap()
+    Place::enter(queue, "example.com", ticket, queue.now(), (queue.now(), PATIENT)).unwrap().0
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +81,7 @@ async fn a_server_is_asked_once_an_admission() {
         .map(|ticket| {
             let mut place = place(&queue, ticket);
             tokio::spawn(async move {
-                assert_eq!(place.ready(false).await.unwrap(), Readiness::Ready);
+                assert_eq!(place.ready(Holding::Nothing).await.unwrap(), Readiness::Ready);
                 let now = place.now();
                 place.spend(now)
             })
@@ -99,14 +99,14 @@ async fn a_server_is_asked_once_an_admission() {
 async fn a_head_that_gives_up_while_the_server_is_asked_orphans_nothing() {
     let (server, queue) = asking(Server { most: 100, ..Server::default() });
     let (mut first, mut second) = (place(&queue, 1), place(&queue, 2));
-    assert!(timeout(ms(5), first.ready(false)).await.is_err());
+    assert!(timeout(ms(5), first.ready(Holding::Nothing)).await.is_err());
     drop(first);
-    second.ready(false).await.unwrap();
+    second.ready(Holding::Nothing).await.unwrap();
     assert_eq!(server.asked.load(Ordering::Relaxed), 1, "the next one has the first one's slot");
     drop(second.spend(queue.now()));
     // Nobody is left for the next one.
     let mut last = place(&queue, 3);
-    assert!(timeout(ms(5), last.ready(false)).await.is_err());
+    assert!(timeout(ms(5), last.ready(Holding::Nothing)).await.is_err());
     drop(last);
     advance(ms(50)).await;
     sleep(ms(1)).await;
@@ -118,7 +118,7 @@ async fn a_head_that_gives_up_while_the_server_is_asked_orphans_nothing() {
 async fn a_full_server_is_asked_again_when_it_says_or_a_place_comes_free_here() {
     let (server, queue) = asking(Server { most: 1, ..Server::default() });
     let mut one = place(&queue, 1);
-    one.ready(false).await.unwrap();
+    one.ready(Holding::Nothing).await.unwrap();
     let held = one.spend(queue.now());
     let mut two = place(&queue, 2);
     let freed = tokio::spawn(async move {
@@ -126,7 +126,7 @@ async fn a_full_server_is_asked_again_when_it_says_or_a_place_comes_free_here() 
         drop(held);
     });
     let began = Instant::now();
-    two.ready(false).await.unwrap();
+    two.ready(Holding::Nothing).await.unwrap();
     freed.await.unwrap();
     assert!((3_520..=3_550).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
     assert_eq!(server.asked.load(Ordering::Relaxed), 6);
@@ -136,8 +136,8 @@ async fn a_full_server_is_asked_again_when_it_says_or_a_place_comes_free_here() 
 async fn what_the_server_fails_with_is_told_to_the_head_alone() {
     let (server, queue) = asking(Server { fails: true, ..Server::default() });
     let (mut one, mut two) = (place(&queue, 1), place(&queue, 2));
-    assert_eq!(one.ready(false).await.unwrap_err().kind(), Kind::StoreUnavailable);
+    assert_eq!(one.ready(Holding::Nothing).await.unwrap_err().kind(), Kind::StoreUnavailable);
     drop(one);
-    assert_eq!(two.ready(false).await.unwrap_err().kind(), Kind::StoreUnavailable);
+    assert_eq!(two.ready(Holding::Nothing).await.unwrap_err().kind(), Kind::StoreUnavailable);
     assert_eq!(server.asked.load(Ordering::Relaxed), 2);
 }
