@@ -4,7 +4,7 @@
 -- KEYS: budget passages?
 -- ARGV: interval_us burst probe_us empty (most passage hold_us)*
 -- Replies:
---   reserved wait_us tat number probe entered stepped_us
+--   reserved wait_us tat number probed_level entered stepped_us
 --   paused left_us level
 --   probing left_us level
 --   full left_us
@@ -40,7 +40,6 @@ elseif tat < now then
 end
 local slot = max(now, tat - full)
 tat = tat + interval
-local probes = level > 0 and '1' or '0'
 if level > 0 then
   probe = slot + probe_us
 end
@@ -62,4 +61,4 @@ end
 if entered == '0' then
   save()
 end
-return {'reserved', text(slot - now), text(tat), text(number), probes, entered, text(stepped)}
+return {'reserved', text(slot - now), text(tat), text(number), text(level), entered, text(stepped)}

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-use super::clock::At;
 use super::hints::hint;
 use super::line::Line;
-use super::pause::{Event, Pause};
+use super::pause::Event;
 use super::queue::{Limits, Queue, wake};
 use super::retry_after::retry_after;
 use super::schedule::By;
@@ -28,15 +27,16 @@ impl Budgets {
         headers: &HeaderMap,
     ) -> Option<Duration> {
         let inner = &*self.0;
-        if inner.common.pauses.enabled
-            && matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
-        {
-            return Some(inner.refused(site, port, passage.sent, headers));
+        let refused =
+            matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        if refused && inner.common.pauses.enabled {
+            return Some(inner.refused(site, port, passage, headers));
         }
-        if inner.common.is_watched()
+        if !refused
+            && inner.common.is_watched()
             && let Some(queue) = inner.known(site, port)
         {
-            queue.succeeded(passage.sent);
+            queue.succeeded(passage);
         }
         if inner.common.pauses.hints
             && !status.is_redirection()
@@ -50,7 +50,13 @@ impl Budgets {
 }
 
 impl Inner {
-    fn refused(&self, site: &Site, port: Option<u16>, sent: At, headers: &HeaderMap) -> Duration {
+    fn refused(
+        &self,
+        site: &Site,
+        port: Option<u16>,
+        passage: &Passage,
+        headers: &HeaderMap,
+    ) -> Duration {
         let said = retry_after(headers);
         let longest = self.common.pauses.longest;
         let cut = said.is_some_and(|said| said > longest);
@@ -60,7 +66,7 @@ impl Inner {
             tracing::warn!(%site, said, longest, "the site asked for a longer pause than allowed");
         }
         self.common.watch();
-        let refusal = self.bucket(site, port).refused(sent, said.map(|said| said.min(longest)));
+        let refusal = self.bucket(site, port).refused(passage, said.map(|said| said.min(longest)));
         let (left, nth) = (refusal.left, refusal.nth);
         if refusal.is_new {
             self.common.counters.pauses.add_one();
@@ -105,12 +111,12 @@ struct Refused {
 }
 
 impl Queue {
-    fn refused(&self, sent: At, said: Option<Duration>) -> Refused {
+    fn refused(self: &Arc<Self>, passage: &Passage, said: Option<Duration>) -> Refused {
         let now = self.now();
         let (refused, until, lapsed, wakers) = {
             let mut state = self.state();
-            let pause = state.pause.get_or_insert_with(|| Box::new(Pause::none()));
-            let is_new = matches!(pause.refused(sent, now, said), Event::Began);
+            let pause = state.pause();
+            let is_new = matches!(pause.refused(passage.sent, now, said), Event::Began);
             let (until, nth) = (pause.until, pause.nth);
             let refused = Refused { is_new, left: until.since(now), nth };
             // After the pause, slots begin anew.
@@ -120,25 +126,27 @@ impl Queue {
         };
         if let Limits::Remote(limiter) = &self.limiter {
             lapsed.into_iter().for_each(|slot| limiter.lapsed(slot));
-            limiter.paused(until, refused.nth, said.is_some());
+            limiter.paused(until, refused.nth, said.is_some(), passage.admission(self));
         }
         wake(wakers.into_iter().flatten());
         refused
     }
 
-    fn succeeded(&self, sent: At) {
+    fn succeeded(self: &Arc<Self>, passage: &Passage) {
         let waker = {
             let mut state = self.state();
             let Some(pause) = state.pause.as_deref_mut() else { return };
-            if !pause.answered(sent) {
+            if !pause.answered(passage.sent) {
                 return;
             }
             // The others start at the rate, whatever came due while the probe was out.
             self.restart(&mut state.schedule, self.now());
             state.line.as_deref_mut().and_then(Line::signal)
         };
-        if let Limits::Remote(limiter) = &self.limiter {
-            limiter.succeeded();
+        if let Limits::Remote(limiter) = &self.limiter
+            && let Some(probe) = passage.admission(self).filter(|admission| admission.probe)
+        {
+            limiter.succeeded(probe);
         }
         wake(waker);
     }

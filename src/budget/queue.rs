@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::clock::At;
 use super::limit::Limit;
 use super::line::Line;
-use super::local::{Limiter, Local, Slot};
+use super::local::{Admission, Limiter, Local, Slot};
 use super::pause::{Pause, Probe};
 use super::remote::Remote;
 use super::schedule::{By, Schedule};
@@ -190,6 +190,10 @@ impl Queue {
     /// Uses the kept slot up, and tells what has to be given back when the exchange ends.
     pub(super) fn spend(self: &Arc<Self>, state: &mut State, now: At) -> Option<Stay> {
         let place = state.schedule.spend(now);
+        let admission = match &self.limiter {
+            Limits::Remote(limiter) => limiter.spent(),
+            Limits::None | Limits::Local(_) => None,
+        };
         let probe = match state.pause.as_deref_mut() {
             Some(pause) if pause.probe == Probe::Due => {
                 pause.probe = Probe::Out;
@@ -199,12 +203,14 @@ impl Queue {
         };
         let counted = self.limit.pace.in_flight != u32::MAX && self.counts_places();
         state.flights.count += u32::from(counted);
-        (counted || probe.is_some() || place.is_some()).then(|| Stay {
+        let stays = counted || probe.is_some() || place.is_some() || admission.is_some();
+        stays.then(|| Stay {
             queue: Arc::clone(self),
             since: now,
             counted,
             probe,
             place,
+            admission,
         })
     }
 
@@ -307,6 +313,15 @@ pub(crate) struct Stay {
     probe: Option<At>,
     /// The server's name for its place.
     place: Option<u64>,
+    /// While it lasts its bucket is not forgotten, so that an answer is told to who knows this.
+    admission: Option<Admission>,
+}
+
+impl Stay {
+    /// How a server admitted it, if it is this bucket's.
+    pub(super) fn admission(&self, queue: &Arc<Queue>) -> Option<Admission> {
+        self.admission.filter(|_| Arc::ptr_eq(&self.queue, queue))
+    }
 }
 
 impl Drop for Stay {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::clock::At;
 use super::line::Line;
-use super::local::{Limiter, Reply, Reservation, Slot};
-use super::pause::{Pause, Probe};
+use super::local::{Known, Limiter, Reply, Reservation, Slot};
+use super::pause::Pause;
 use super::queue::{Limits, Queue, State, Step, wake};
 use super::turn::Cause;
 use crate::error::Error;
@@ -13,8 +13,8 @@ use crate::error::Error;
 /// What is known of the server.
 #[derive(Default)]
 pub(super) struct Remote {
-    /// A reservation is under way.
-    asking: bool,
+    /// Since when a reservation is under way.
+    asking: Option<At>,
     /// All places are taken; when to ask again.
     full_until: Option<At>,
     /// What the last reservation failed with; the head is told.
@@ -24,7 +24,7 @@ pub(super) struct Remote {
 impl Remote {
     /// What keeps the head from asking.
     pub(super) fn barred(&mut self, now: At) -> Option<Step> {
-        if self.asking {
+        if self.asking.is_some() {
             return Some(Step::Look(Cause::Rate, None));
         }
         let until = self.full_until.filter(|until| *until > now)?;
@@ -61,7 +61,7 @@ impl Queue {
             }
             Reservation::Asked(reply) => reply,
         };
-        self.state().remote.get_or_insert_default().asking = true;
+        self.state().remote.get_or_insert_default().asking = Some(self.now());
         let mut asking = Asking(Some(Arc::clone(self)));
         tokio::spawn(async move {
             let reply = reply.await;
@@ -74,6 +74,10 @@ impl Queue {
     /// Books what the server said, whoever asked.
     fn told(&self, reply: Result<Reply, Error>) {
         let now = self.now();
+        if matches!(reply, Ok(Reply::Paused { .. } | Reply::Slot(_, Known::Ended { .. }))) {
+            // Answers count from now on, whoever was refused.
+            self.limit.common.watch();
+        }
         let (unused, waker) = {
             let mut state = self.state();
             let unused = state.told(reply, now);
@@ -90,23 +94,28 @@ impl State {
     /// Returns a slot that nobody is there for.
     fn told(&mut self, reply: Result<Reply, Error>, now: At) -> Option<Slot> {
         let remote = self.remote.get_or_insert_default();
-        (remote.asking, remote.full_until) = (false, None);
+        let asked = remote.asking.take();
+        remote.full_until = None;
         match reply {
-            Ok(Reply::Slot(slot)) if self.waiting == 0 => return Some(slot),
-            Ok(Reply::Slot(slot)) => {
+            Ok(Reply::Slot(slot, _)) if self.waiting == 0 => return Some(slot),
+            Ok(Reply::Slot(slot, known)) => {
                 self.schedule.reserved(slot);
+                match (known, self.pause.as_deref_mut()) {
+                    (Known::Ended { nth }, _) => self.pause().lets_probe(nth, now),
+                    (Known::NoPause, Some(pause)) => pause.is_over(asked.unwrap_or(now)),
+                    (Known::NoPause, None) | (Known::Nothing, _) => {}
+                }
             }
             Ok(Reply::Full { again }) => remote.full_until = Some(again),
-            Ok(Reply::Paused { until, nth }) => {
-                let pause = self.pause.get_or_insert_with(|| Box::new(Pause::none()));
-                pause.began = Some(now);
-                pause.until = pause.until.max(until);
-                pause.nth = nth;
-                pause.probe = Probe::Due;
-            }
+            Ok(Reply::Paused { until, nth }) => self.pause().told(until, nth, now),
             Err(fault) => remote.fault = (self.waiting > 0).then_some(fault),
         }
         None
+    }
+
+    /// What is known of the site's pauses.
+    pub(super) fn pause(&mut self) -> &mut Pause {
+        self.pause.get_or_insert_with(|| Box::new(Pause::none()))
     }
 }
 

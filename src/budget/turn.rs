@@ -1,10 +1,13 @@
 //! What a request holds between asking for its budgets and going out.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::clock::At;
+use super::local::Admission;
 use super::place::{Place, Readiness};
-use super::queue::Stay;
+use super::queue::{Queue, Stay};
 use crate::error::{Error, Kind};
 
 /// Places before all buckets of a request: those of its keys, and the site's as the last.
@@ -65,7 +68,7 @@ impl Turn {
         let Some(now) = self.places.first().map(Place::now) else { return Passage::unlimited() };
         let good_until = self.places.iter().map(Place::good_until).min();
         let stays = self.places.into_iter().filter_map(|place| place.spend(now)).collect();
-        Passage { sent: now, good_until, _stays: stays }
+        Passage { sent: now, good_until, stays }
     }
 
     /// What it waits for, and for how long it still would.
@@ -97,7 +100,7 @@ pub(crate) struct Passage {
     /// `None` where there is no limit.
     good_until: Option<At>,
     /// What goes back when the exchange has ended.
-    _stays: Vec<Stay>,
+    stays: Vec<Stay>,
 }
 
 impl Passage {
@@ -107,11 +110,16 @@ impl Passage {
     }
 
     pub(super) fn without_limit(sent: At) -> Self {
-        Self { sent, good_until: None, _stays: Vec::new() }
+        Self { sent, good_until: None, stays: Vec::new() }
     }
 
     pub(super) fn until(sent: At, good_until: At, stays: Vec<Stay>) -> Self {
-        Self { sent, good_until: Some(good_until), _stays: stays }
+        Self { sent, good_until: Some(good_until), stays }
+    }
+
+    /// How a server admitted it to this bucket, if one did.
+    pub(super) fn admission(&self, queue: &Arc<Queue>) -> Option<Admission> {
+        self.stays.iter().find_map(|stay| stay.admission(queue))
     }
 
     /// Whether another attempt may still use its slots, if the site has not seen this one.

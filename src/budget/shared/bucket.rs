@@ -44,11 +44,18 @@ pub(in crate::budget) struct Slot {
     pub(in crate::budget) wait: Duration,
     /// Whether it has a place in flight already.
     pub(in crate::budget) entered: bool,
-    /// Whether it is the one request that finds out whether a pause is over.
-    pub(in crate::budget) probe: bool,
+    /// How many pauses there were in a row, if it is a probe.
+    pub(in crate::budget) level: u32,
     /// The number of the site's last pause.
     pub(in crate::budget) known: u64,
     tat: u64,
+}
+
+impl Slot {
+    /// Whether it is for the one request that finds out whether a pause is over.
+    pub(in crate::budget) fn is_probe(&self) -> bool {
+        self.level > 0
+    }
 }
 
 /// A pause of a site.
@@ -136,13 +143,13 @@ impl Bucket {
 
     fn slot(&self, mut reply: Reply) -> Result<Slot, Error> {
         let (wait, tat, known) = (reply.time()?, reply.parse()?, reply.parse()?);
-        let (probe, entered) = (reply.flag()?, reply.flag()?);
+        let (level, entered) = (reply.parse()?, reply.flag()?);
         let stepped = reply.time()?;
         if !stepped.is_zero() {
             self.limits.shared.counters.clock_steps.add();
             tracing::warn!(by = ?stepped, "the clock of the store was set back");
         }
-        Ok(Slot { wait, entered, probe, known, tat })
+        Ok(Slot { wait, entered, level, known, tat })
     }
 
     /// Gives a slot back that was not used; whether nobody had reserved one since.
@@ -150,7 +157,7 @@ impl Bucket {
         let arguments = Arguments::of(&BUDGET_UNDO)
             .number("tat", slot.tat)
             .micros("interval_us", self.interval)
-            .number("probe", u64::from(slot.probe));
+            .number("probe", u64::from(slot.is_probe()));
         let undone = match self.call(&self.keys.0[..1], arguments).await?.0.as_str() {
             head::UNDONE => true,
             head::LAPSED => false,

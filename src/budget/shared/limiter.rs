@@ -8,7 +8,7 @@ use super::SharedLimits;
 use super::bucket::{Backoff, Bucket, Reserved, Room, Seat, Slot};
 use super::places::Places;
 use crate::budget::clock::{At, Epoch};
-use crate::budget::local::{Limiter, Local, Reply, Reservation, Slot as Granted};
+use crate::budget::local::{Admission, Known, Limiter, Local, Reply, Reservation, Slot as Granted};
 use crate::budget::rate::Pace;
 use crate::error::{Error, Kind};
 use crate::random;
@@ -32,7 +32,7 @@ struct Asking {
 #[derive(Default)]
 struct Books {
     slot: Option<Slot>,
-    /// The pause that the requests knew which were admitted last.
+    /// The last pause when the last slot was granted.
     known: u64,
     /// The last pause that was told of, here or there.
     nth: u32,
@@ -95,19 +95,21 @@ impl Limiter for SharedLimiter {
         }
     }
 
-    fn paused(&self, until: At, nth: u32, said: bool) {
-        let Some(known) = self.0.books().report(until, nth) else { return };
+    fn spent(&self) -> Option<Admission> {
+        let slot = self.0.books().slot.take()?;
+        Some(Admission { known: slot.known, probe: slot.is_probe() })
+    }
+
+    fn paused(&self, until: At, nth: u32, said: bool, admission: Option<Admission>) {
+        let Some(known) = self.0.books().report(until, nth, admission) else { return };
         let (asking, now) = (Arc::clone(&self.0), self.0.epoch.now());
         let asked = if said { until.since(now) } else { Duration::ZERO };
         in_background(async move { asking.bucket.pause(known, asked, BACKOFF).await.map(drop) });
     }
 
-    fn succeeded(&self) {
-        let known = {
-            let mut books = self.0.books();
-            books.nth = 0;
-            books.known
-        };
+    fn succeeded(&self, probe: Admission) {
+        self.0.books().nth = 0;
+        let known = probe.known;
         let bucket = Arc::clone(&self.0.bucket);
         in_background(async move { bucket.settle(known, true).await });
     }
@@ -141,8 +143,12 @@ impl Asking {
         let at = self.epoch.now().after(slot.wait).max(from);
         let entered = slot.entered;
         self.books().granted(&slot);
+        let known = match slot.level {
+            0 => Known::NoPause,
+            nth => Known::Ended { nth },
+        };
         let (Some(places), Some(seat)) = (&self.places, seat) else {
-            return Ok(Reply::Slot(Granted { at, place: None }));
+            return Ok(Reply::Slot(Granted { at, place: None }, known));
         };
         if !entered {
             tokio::time::sleep_until(self.epoch.instant(at)).await;
@@ -158,7 +164,7 @@ impl Asking {
             }
         }
         places.taken(seat.passage.number);
-        Ok(Reply::Slot(Granted { at, place: Some(seat.passage.number) }))
+        Ok(Reply::Slot(Granted { at, place: Some(seat.passage.number) }, known))
     }
 
     /// What happens when Redis does not answer.
@@ -183,7 +189,7 @@ impl Asking {
             places.taken(number);
             number
         });
-        Ok(Reply::Slot(Granted { at, place }))
+        Ok(Reply::Slot(Granted { at, place }, Known::Nothing))
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
@@ -193,10 +199,7 @@ impl Asking {
 
 impl Books {
     fn granted(&mut self, slot: &Slot) {
-        self.known = slot.known;
-        if !slot.probe {
-            self.nth = 0;
-        }
+        (self.known, self.nth) = (slot.known, slot.level);
         self.slot = Some(slot.clone());
     }
 
@@ -206,14 +209,18 @@ impl Books {
 
     /// Notes a pause that the site asked for, and which pause the refused request knew; `None` if
     /// Redis knows all of it.
-    fn report(&mut self, until: At, nth: u32) -> Option<u64> {
+    fn report(&mut self, until: At, nth: u32, admission: Option<Admission>) -> Option<u64> {
         let is_new = nth > self.nth;
         if !is_new && until <= self.until {
             return None;
         }
         (self.until, self.nth) = (self.until.max(until), self.nth.max(nth));
-        // An answer of before the last pause can lengthen it and is none of its own.
-        Some(if is_new { self.known } else { self.known.saturating_sub(1) })
+        Some(match admission {
+            Some(admission) => admission.known,
+            None if is_new => self.known,
+            // An answer of before the last pause can lengthen it and is none of its own.
+            None => self.known.saturating_sub(1),
+        })
     }
 }
 
@@ -231,7 +238,7 @@ impl Fallback {
 
 /// Undoes a slot; a probe that cannot be undone is another one's.
 async fn give_back(bucket: &Bucket, slot: &Slot) -> Result<(), Error> {
-    if !bucket.undo(slot).await? && slot.probe {
+    if !bucket.undo(slot).await? && slot.is_probe() {
         bucket.settle(slot.known, false).await?;
     }
     Ok(())

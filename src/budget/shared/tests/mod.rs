@@ -3,6 +3,7 @@
 mod clock;
 mod flight;
 mod pauses;
+mod probes;
 mod queues;
 mod rates;
 mod server;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use super::bucket::*;
 use super::*;
+use crate::budget::Budgets;
 use crate::redis::tests::server::Server;
 use crate::redis::{ConnectOptions, Connection, Namespace};
 use crate::secret::Secret;

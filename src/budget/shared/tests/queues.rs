@@ -3,39 +3,51 @@
 use http::{HeaderMap, StatusCode};
 
 use super::*;
-use crate::budget::{Budget, Budgets, Passage as Gone, Turn};
+use crate::budget::{Budget, Passage as Gone, Turn};
 use crate::site::Site;
 
 const LONG: Duration = Duration::from_secs(600);
 const MOMENT: Duration = Duration::from_millis(300);
 
-fn site() -> Site {
+pub(super) fn site() -> Site {
     Site::parse("a.test").unwrap()
 }
 
 /// What a worker of its own process has.
-async fn worker(server: &Server, budget: Budget) -> (Budgets, SharedLimits) {
+pub(super) async fn worker(server: &Server, budget: Budget) -> (Budgets, SharedLimits) {
     let limits = limits(&server.url()).await;
     (Budgets::builder().shared(limits.clone()).default(budget).build().unwrap(), limits)
 }
 
-fn turn(budgets: &Budgets) -> Turn {
+pub(super) fn turn(budgets: &Budgets) -> Turn {
     budgets.gate(&site(), None, &[]).turn(LONG).unwrap()
 }
 
-async fn pass(budgets: &Budgets) -> Gone {
+pub(super) async fn pass(budgets: &Budgets) -> Gone {
     let mut turn = turn(budgets);
     tokio::time::timeout(10 * SECOND, turn.slot()).await.expect("a slot").unwrap();
     turn.spend()
 }
 
-async fn waits(budgets: &Budgets) -> Turn {
+pub(super) async fn waits(budgets: &Budgets) -> Turn {
     let mut turn = turn(budgets);
     assert!(tokio::time::timeout(MOMENT, turn.slot()).await.is_err());
     turn
 }
 
-fn flying(server: &Server) -> u64 {
+/// Tells of an answer that says stop for some seconds.
+pub(super) fn refused(budgets: &Budgets, passage: &Gone, seconds: u64) {
+    let mut headers = HeaderMap::new();
+    headers.insert("retry-after", seconds.into());
+    let status = StatusCode::TOO_MANY_REQUESTS;
+    assert!(budgets.answered(&site(), None, passage, status, &headers).is_some());
+}
+
+pub(super) fn answered(budgets: &Budgets, passage: &Gone, status: StatusCode) {
+    assert!(budgets.answered(&site(), None, passage, status, &HeaderMap::new()).is_none());
+}
+
+pub(super) fn flying(server: &Server) -> u64 {
     server.ask(&format!("ZCARD {KEY}:passages"))
 }
 
@@ -90,13 +102,7 @@ async fn what_a_site_says_to_one_worker_holds_for_all_and_is_one_event() {
     let budget = Budget::per_second(1_000).burst(10);
     let (one, other) = (worker(&server, budget).await.0, worker(&server, budget).await.0);
     let passages = [pass(&one).await, pass(&one).await, pass(&other).await];
-    let mut headers = HeaderMap::new();
-    headers.insert("retry-after", "20".parse().unwrap());
-    let refused = StatusCode::TOO_MANY_REQUESTS;
-    let answered = |budgets: &Budgets, passage: &Gone| {
-        budgets.answered(&site(), None, passage, refused, &headers).unwrap()
-    };
-    answered(&one, &passages[0]);
+    refused(&one, &passages[0], 20);
     let level = |server: &Server| -> u64 {
         let state: String = server.ask(&format!("GET {KEY}"));
         state.split(':').nth(5).map_or(0, |level| level.parse().unwrap())
@@ -104,8 +110,8 @@ async fn what_a_site_says_to_one_worker_holds_for_all_and_is_one_event() {
     server.wait_for("the pause is shared", |server| level(server) == 1).await;
     drop(waits(&other).await);
     assert!(other.gate(&site(), None, &[]).turn(SECOND).is_err(), "it was told of 20 s");
-    answered(&one, &passages[1]);
-    answered(&other, &passages[2]);
+    refused(&one, &passages[1], 20);
+    refused(&other, &passages[2], 20);
     drop(waits(&one).await);
     assert_eq!(level(&server), 1);
 }

@@ -1,0 +1,63 @@
+//! What becomes of the one request that finds out whether a pause is over.
+
+use http::StatusCode;
+
+use super::queues::{answered, pass, refused, site, turn, worker};
+use super::*;
+use crate::budget::Budget;
+
+fn level(server: &Server) -> u64 {
+    let state: Option<String> = server.ask(&format!("GET {KEY}"));
+    state.unwrap_or_default().split(':').nth(5).map_or(0, |level| level.parse().unwrap())
+}
+
+/// Has the site refuse one request of this worker, and waits until Redis knows.
+async fn is_refused(server: &Server, budgets: &Budgets, seconds: u64) {
+    let before = level(server);
+    refused(budgets, &pass(budgets).await, seconds);
+    server.wait_for("the pause is shared", |server| level(server) == before + 1).await;
+}
+
+#[tokio::test]
+async fn a_success_of_a_worker_that_was_never_refused_ends_the_pause_for_all() {
+    let server = Server::start(&[]);
+    let budget = Budget::per_second(100);
+    let (one, other) = (worker(&server, budget).await.0, worker(&server, budget).await.0);
+    is_refused(&server, &one, 1).await;
+    let probe = pass(&other).await;
+    assert_eq!(level(&server), 1);
+    answered(&other, &probe, StatusCode::OK);
+    server.wait_for("the pause is over", |server| level(server) == 0).await;
+    drop(probe);
+    let begun = std::time::Instant::now();
+    // Nothing is one at a time any more, here or there.
+    let all = [pass(&other).await, pass(&other).await, pass(&one).await, pass(&one).await];
+    assert!(begun.elapsed() < 5 * SECOND, "{:?}", begun.elapsed());
+    drop(all);
+}
+
+/// The twin of the above, and all that a dead worker's probe costs.
+#[tokio::test]
+async fn without_news_of_its_success_the_next_one_waits() {
+    let server = Server::start(&[]);
+    let budget = Budget::per_second(100);
+    let (one, other) = (worker(&server, budget).await.0, worker(&server, budget).await.0);
+    is_refused(&server, &one, 1).await;
+    let probe = pass(&other).await;
+    let mut next = turn(&one);
+    assert!(tokio::time::timeout(3 * SECOND, next.slot()).await.is_err());
+    assert_eq!(level(&server), 1);
+    drop(probe);
+}
+
+#[tokio::test]
+async fn a_probe_that_is_refused_is_a_further_pause_whoever_sent_it() {
+    let server = Server::start(&[]);
+    let budget = Budget::per_second(100);
+    let (one, other) = (worker(&server, budget).await.0, worker(&server, budget).await.0);
+    is_refused(&server, &one, 1).await;
+    is_refused(&server, &other, 1).await;
+    assert_eq!(level(&server), 2);
+    let why = other.explain(&"http://a.test".parse().unwrap());
+    assert!(why.paused().is_some());
+}
