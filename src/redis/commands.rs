@@ -98,7 +98,7 @@ commands! {
     PAUSE "pause" "" ["start" "arguments" "audit"] &["meta"], "by? config_version? orders";
     RESUME "resume" "" ["start" "arguments" "audit"] &["meta"],
         "by? config_version? orders what";
-    BUDGET_RESERVE "budget/reserve" "" ["budget" "state" "clock" "places"] &["budget"],
+    BUDGET_RESERVE "budget/reserve" "" ["budget" "state" "places"] &["budget"],
         "interval_us burst probe_us empty (most passage hold_us)*";
     BUDGET_UNDO "budget/undo" " flags=allow-oom" ["budget" "state"] &["budget"],
         "tat interval_us probe";

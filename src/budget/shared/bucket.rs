@@ -129,27 +129,22 @@ impl Bucket {
         shared.counters.reservations.add();
         let keys = if seat.is_some() { &self.keys.0[..] } else { &self.keys.0[..1] };
         let (word, mut reply) = self.call(keys, arguments).await?;
-        if empty {
-            self.seen.store(outages, Ordering::Release);
-        }
-        Ok(match word.as_str() {
-            head::RESERVED => Reserved::Slot(self.slot(reply)?),
-            head::PAUSED => Reserved::Paused(pause(reply)?),
-            head::PROBING => Reserved::Probing(pause(reply)?),
+        let reserved = match word.as_str() {
+            head::RESERVED => Reserved::Slot(slot(&mut reply)?),
+            head::PAUSED => Reserved::Paused(pause(&mut reply)?),
+            head::PROBING => Reserved::Probing(pause(&mut reply)?),
             head::FULL => Reserved::Full(reply.time()?),
             _ => return Err(senseless()),
-        })
-    }
-
-    fn slot(&self, mut reply: Reply) -> Result<Slot, Error> {
-        let (wait, tat, known) = (reply.time()?, reply.parse()?, reply.parse()?);
-        let (level, entered) = (reply.parse()?, reply.flag()?);
+        };
+        if empty && matches!(reserved, Reserved::Slot(_)) {
+            self.seen.store(outages, Ordering::Release);
+        }
         let stepped = reply.time()?;
         if !stepped.is_zero() {
-            self.limits.shared.counters.clock_steps.add();
+            shared.counters.clock_steps.add();
             tracing::warn!(by = ?stepped, "the clock of the store was set back");
         }
-        Ok(Slot { wait, entered, level, known, tat })
+        Ok(reserved)
     }
 
     /// Gives a slot back that was not used; whether nobody had reserved one since.
@@ -188,7 +183,7 @@ impl Bucket {
             .micros("first_us", backoff.first)
             .micros("longest_us", backoff.longest);
         match self.call(&self.keys.0[..1], arguments).await? {
-            (word, reply) if word == head::PAUSED => pause(reply).map(Some),
+            (word, mut reply) if word == head::PAUSED => pause(&mut reply).map(Some),
             (word, _) if word == head::STALE => Ok(None),
             _ => Err(senseless()),
         }
@@ -309,7 +304,13 @@ fn seated(arguments: Arguments, seat: &Seat) -> Arguments {
         .micros("hold_us", seat.hold)
 }
 
-fn pause(mut reply: Reply) -> Result<Pause, Error> {
+fn slot(reply: &mut Reply) -> Result<Slot, Error> {
+    let (wait, tat, known) = (reply.time()?, reply.parse()?, reply.parse()?);
+    let (level, entered) = (reply.parse()?, reply.flag()?);
+    Ok(Slot { wait, entered, level, known, tat })
+}
+
+fn pause(reply: &mut Reply) -> Result<Pause, Error> {
     Ok(Pause { left: reply.time()?, level: reply.parse()? })
 }
 
