@@ -50,6 +50,9 @@ pub(super) trait Limiter: Send + Sync {
 
     /// The site has answered the one request that finds out whether a pause is over.
     fn succeeded(&self, _probe: Admission) {}
+
+    /// That request ended without an answer of the site: another one may find out.
+    fn unanswered(&self, _probe: Admission) {}
 }
 
 /// The answer to [`Limiter::reserve`].

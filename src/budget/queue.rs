@@ -322,6 +322,19 @@ impl Stay {
     pub(super) fn admission(&self, queue: &Arc<Queue>) -> Option<Admission> {
         self.admission.filter(|_| Arc::ptr_eq(&self.queue, queue))
     }
+
+    /// Whether it is a probe that was never answered: then the next one is the probe.
+    fn is_unanswered(&self, state: &mut State) -> bool {
+        match (self.probe, state.pause.as_deref_mut()) {
+            (Some(began), Some(pause))
+                if pause.probe == Probe::Out && pause.began == Some(began) =>
+            {
+                pause.probe = Probe::Due;
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 impl Drop for Stay {
@@ -330,7 +343,7 @@ impl Drop for Stay {
             limiter.left(place);
         }
         let now = self.queue.now();
-        let waker = {
+        let (unanswered, waker) = {
             let mut state = self.queue.state();
             if self.counted {
                 state.flights.land(now.since(self.since));
@@ -338,15 +351,14 @@ impl Drop for Stay {
             if self.place.is_some() {
                 state.ask_again();
             }
-            if let (Some(began), Some(pause)) = (self.probe, state.pause.as_deref_mut())
-                && pause.probe == Probe::Out
-                && pause.began == Some(began)
-            {
-                // It was never answered; the next one is the probe.
-                pause.probe = Probe::Due;
-            }
-            state.line.as_deref_mut().and_then(Line::signal)
+            let unanswered = self.is_unanswered(&mut state);
+            (unanswered, state.line.as_deref_mut().and_then(Line::signal))
         };
+        if let Limits::Remote(limiter) = &self.queue.limiter
+            && let Some(probe) = self.admission.filter(|admission| unanswered && admission.probe)
+        {
+            limiter.unanswered(probe);
+        }
         wake(waker);
     }
 }

@@ -109,9 +109,13 @@ impl Limiter for SharedLimiter {
 
     fn succeeded(&self, probe: Admission) {
         self.0.books().nth = 0;
-        let known = probe.known;
         let bucket = Arc::clone(&self.0.bucket);
-        in_background(async move { bucket.settle(known, true).await });
+        in_background(async move { bucket.settle(probe.known, true).await });
+    }
+
+    fn unanswered(&self, probe: Admission) {
+        let bucket = Arc::clone(&self.0.bucket);
+        in_background(async move { bucket.settle(probe.known, false).await });
     }
 }
 

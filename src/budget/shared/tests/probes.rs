@@ -61,3 +61,17 @@ async fn a_probe_that_is_refused_is_a_further_pause_whoever_sent_it() {
     let why = other.explain(&"http://a.test".parse().unwrap());
     assert!(why.paused().is_some());
 }
+
+#[tokio::test]
+async fn a_probe_that_was_never_answered_is_followed_by_another_at_once() {
+    let server = Server::start(&[]);
+    let budget = Budget::per_second(100);
+    let (one, other) = (worker(&server, budget).await.0, worker(&server, budget).await.0);
+    is_refused(&server, &one, 1).await;
+    for budgets in [&one, &other, &other, &one] {
+        let begun = std::time::Instant::now();
+        drop(pass(budgets).await);
+        assert!(begun.elapsed() < 5 * SECOND, "{:?}", begun.elapsed());
+        assert_eq!(level(&server), 1);
+    }
+}
