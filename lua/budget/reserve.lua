@@ -6,7 +6,7 @@
 -- Replies:
 --   reserved wait_us tat number probed_level entered stepped_us
 --   paused left_us level stepped_us
---   probing left_us level stepped_us
+--   probing left_us stepped_us
 --   full left_us stepped_us
 local passages = KEYS[2]
 local interval = integer(ARGV[1], 1, LONGEST, 'interval')
@@ -33,7 +33,7 @@ if now < till or level > 0 and now < probe then
   if now < till then
     return {'paused', text(till - now), text(level), text(stepped)}
   end
-  return {'probing', text(probe - now), text(level), text(stepped)}
+  return {'probing', text(probe - now), text(stepped)}
 end
 
 local full = ahead - interval

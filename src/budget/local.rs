@@ -76,6 +76,9 @@ pub(super) enum Reply {
     /// The site is paused and nothing is charged: the head asks again at `until`. `nth` as in
     /// [`Limiter::paused`].
     Paused { until: At, nth: u32 },
+    /// Another process finds out whether a pause is over, and nothing is charged: the head asks
+    /// again at `again`.
+    Probing { again: At },
 }
 
 /// What a server that grants a slot knows of the site's pauses.

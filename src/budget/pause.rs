@@ -152,8 +152,10 @@ impl Pause {
 
     /// A server tells of a pause, the `nth` without a success.
     pub(super) fn told(&mut self, until: At, nth: u32, now: At) {
-        (self.began, self.probe) = (Some(now), Probe::Due);
-        (self.until, self.nth) = (self.until.max(until), nth);
+        if self.nth != nth || self.probe == Probe::Answered {
+            self.began = Some(now);
+        }
+        (self.until, self.nth, self.probe) = (self.until.max(until), nth, Probe::Due);
     }
 
     /// A server lets one request find out whether the `nth` pause is over.

@@ -238,6 +238,9 @@ impl Queue {
         if pause.is_some_and(|pause| pause.probe == Probe::Out) {
             return (at, Cause::Pause);
         }
+        if let Some(cause) = state.remote.as_deref().and_then(|remote| remote.looks_for(now)) {
+            return (at, cause);
+        }
         let full = state.flights.count >= pace.in_flight && self.counts_places();
         (at, if full { Cause::InFlight } else { Cause::Rate })
     }

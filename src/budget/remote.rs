@@ -15,8 +15,8 @@ use crate::error::Error;
 pub(super) struct Remote {
     /// Since when a reservation is under way.
     asking: Option<At>,
-    /// All places are taken; when to ask again.
-    full_until: Option<At>,
+    /// What the server has nothing to grant for, and when to ask again.
+    look: Option<(Cause, At)>,
     /// What the last reservation failed with; the head is told.
     fault: Option<Error>,
 }
@@ -27,8 +27,13 @@ impl Remote {
         if self.asking.is_some() {
             return Some(Step::Look(Cause::Rate, None));
         }
-        let until = self.full_until.filter(|until| *until > now)?;
-        Some(Step::Look(Cause::InFlight, Some(until)))
+        let (cause, until) = self.look.filter(|(_, until)| *until > now)?;
+        Some(Step::Look(cause, Some(until)))
+    }
+
+    /// What the server has nothing to grant for, as far as is known.
+    pub(super) fn looks_for(&self, now: At) -> Option<Cause> {
+        self.look.filter(|(_, until)| *until > now).map(|(cause, _)| cause)
     }
 }
 
@@ -36,7 +41,7 @@ impl State {
     /// A place of this process came free, which the server may grant again.
     pub(super) fn ask_again(&mut self) {
         if let Some(remote) = &mut self.remote {
-            remote.full_until = None;
+            remote.look = remote.look.filter(|(cause, _)| *cause != Cause::InFlight);
         }
     }
 
@@ -95,7 +100,7 @@ impl State {
     fn told(&mut self, reply: Result<Reply, Error>, now: At) -> Option<Slot> {
         let remote = self.remote.get_or_insert_default();
         let asked = remote.asking.take();
-        remote.full_until = None;
+        remote.look = None;
         match reply {
             Ok(Reply::Slot(slot, _)) if self.waiting == 0 => return Some(slot),
             Ok(Reply::Slot(slot, known)) => {
@@ -106,7 +111,8 @@ impl State {
                     (Known::NoPause, None) | (Known::Nothing, _) => {}
                 }
             }
-            Ok(Reply::Full { again }) => remote.full_until = Some(again),
+            Ok(Reply::Full { again }) => remote.look = Some((Cause::InFlight, again)),
+            Ok(Reply::Probing { again }) => remote.look = Some((Cause::Pause, again)),
             Ok(Reply::Paused { until, nth }) => self.pause().told(until, nth, now),
             Err(fault) => remote.fault = (self.waiting > 0).then_some(fault),
         }

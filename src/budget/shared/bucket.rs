@@ -32,7 +32,7 @@ pub(in crate::budget) enum Reserved {
     /// The site is paused, and nothing is charged.
     Paused(Pause),
     /// After a pause another request finds out whether it is over, for this long at most.
-    Probing(Pause),
+    Probing(Duration),
     /// As many are in flight as may be; the next deadline of one is this far away.
     Full(Duration),
 }
@@ -132,7 +132,7 @@ impl Bucket {
         let reserved = match word.as_str() {
             head::RESERVED => Reserved::Slot(slot(&mut reply)?),
             head::PAUSED => Reserved::Paused(pause(&mut reply)?),
-            head::PROBING => Reserved::Probing(pause(&mut reply)?),
+            head::PROBING => Reserved::Probing(reply.time()?),
             head::FULL => Reserved::Full(reply.time()?),
             _ => return Err(senseless()),
         };

@@ -134,10 +134,8 @@ impl Asking {
                 self.books().told(until, pause.level);
                 Reply::Paused { until, nth: pause.level }
             }
-            Reserved::Probing(pause) => {
-                let until = now.after(soon(pause.left, LOOK_AT_PROBE));
-                self.books().told(until, pause.level);
-                Reply::Paused { until, nth: pause.level }
+            Reserved::Probing(left) => {
+                Reply::Probing { again: now.after(soon(left, LOOK_AT_PROBE)) }
             }
             Reserved::Full(left) => Reply::Full { again: now.after(soon(left, LOOK_FOR_PLACE)) },
         })

@@ -115,7 +115,8 @@ async fn a_clock_set_back_is_met_by_every_command_and_passages_stay() {
 /// What is left of a pause that the bucket is in, or of its probe.
 async fn left(bucket: &Bucket) -> Duration {
     match bucket.reserve(PROBE, None).await.unwrap() {
-        Reserved::Paused(pause) | Reserved::Probing(pause) => pause.left,
+        Reserved::Paused(pause) => pause.left,
+        Reserved::Probing(left) => left,
         other => panic!("{other:?}"),
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::bucket::*;
 use super::*;
-use crate::budget::Budgets;
+use crate::budget::{Budgets, Pauses};
 use crate::redis::tests::server::Server;
 use crate::redis::{ConnectOptions, Connection, Namespace};
 use crate::secret::Secret;

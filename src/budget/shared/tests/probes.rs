@@ -75,3 +75,44 @@ async fn a_probe_that_was_never_answered_is_followed_by_another_at_once() {
         assert_eq!(level(&server), 1);
     }
 }
+
+#[tokio::test]
+async fn looks_at_another_workers_probe_are_no_pauses() {
+    let server = Server::start(&[]);
+    let budget = Budget::per_second(100);
+    let (one, other) = (worker(&server, budget).await.0, worker(&server, budget).await.0);
+    is_refused(&server, &one, 1).await;
+    let mut waiting = turn(&other);
+    // It is told of the pause before the probe goes out.
+    assert!(tokio::time::timeout(SECOND / 4, waiting.slot()).await.is_err());
+    let probe = pass(&one).await;
+    assert!(tokio::time::timeout(3 * SECOND, waiting.slot()).await.is_err());
+    assert_eq!(waiting.pauses(), 1);
+    assert!(waiting.overdue().to_string().contains("by a pause it asked for"));
+    answered(&one, &probe, StatusCode::OK);
+    tokio::time::timeout(5 * SECOND, waiting.slot()).await.unwrap().unwrap();
+    assert_eq!(waiting.pauses(), 1);
+    drop(waiting.spend());
+}
+
+#[tokio::test]
+async fn another_workers_last_probe_is_waited_for_and_no_refusal() {
+    let server = Server::start(&[]);
+    let limits = limits(&server.url()).await;
+    let pauses = Pauses::new().most_in_a_row(1);
+    let budget = Budget::per_second(100);
+    let builder = Budgets::builder().shared(limits).default(budget).pauses(pauses);
+    let (one, other) = (worker(&server, budget).await.0, builder.build().unwrap());
+    for _ in 0..2 {
+        is_refused(&server, &one, 1).await;
+    }
+    let probe = pass(&one).await;
+    let mut waiting = turn(&other);
+    assert!(tokio::time::timeout(2 * SECOND, waiting.slot()).await.is_err(), "it is refused");
+    let newcomer = other.gate(&site(), None, &[]).turn(SECOND);
+    assert!(newcomer.is_ok(), "{:?}", newcomer.err());
+    drop(newcomer);
+    answered(&one, &probe, StatusCode::OK);
+    tokio::time::timeout(5 * SECOND, waiting.slot()).await.unwrap().unwrap();
+    drop(waiting.spend());
+}
