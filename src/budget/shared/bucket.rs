@@ -119,6 +119,7 @@ impl Bucket {
         seat: Option<&Seat>,
     ) -> Result<Reserved, Error> {
         let shared = &self.limits.shared;
+        shared.news.asked();
         let outages = shared.outage.number();
         let empty = outages != self.seen.load(Ordering::Acquire);
         let mut arguments =
@@ -239,6 +240,14 @@ impl Bucket {
 
     pub(in crate::budget) fn passage(&self, number: u64) -> Passage {
         Passage { process: self.limits.shared.process, number }
+    }
+
+    /// Runs a call of this bucket that nobody waits for.
+    pub(in crate::budget) fn tell(
+        &self,
+        work: impl Future<Output = Result<(), Error>> + Send + 'static,
+    ) {
+        self.limits.shared.news.tell(work);
     }
 
     /// Counts a slot that was allowed without Redis.

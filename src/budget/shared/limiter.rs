@@ -86,7 +86,7 @@ impl Limiter for SharedLimiter {
         }
         let Some(slot) = self.0.books().slot.take() else { return };
         let bucket = Arc::clone(&self.0.bucket);
-        in_background(async move { give_back(&bucket, &slot).await });
+        self.0.bucket.tell(async move { give_back(&bucket, &slot).await });
     }
 
     fn left(&self, place: u64) {
@@ -102,25 +102,28 @@ impl Limiter for SharedLimiter {
 
     fn paused(&self, until: At, nth: u32, said: bool, admission: Option<Admission>) {
         let Some(known) = self.0.books().report(until, nth, admission) else { return };
-        let (asking, now) = (Arc::clone(&self.0), self.0.epoch.now());
+        let (bucket, now) = (Arc::clone(&self.0.bucket), self.0.epoch.now());
         let asked = if said { until.since(now) } else { Duration::ZERO };
-        in_background(async move { asking.bucket.pause(known, asked, BACKOFF).await.map(drop) });
+        self.0.bucket.tell(async move { bucket.pause(known, asked, BACKOFF).await.map(drop) });
     }
 
     fn succeeded(&self, probe: Admission) {
         self.0.books().nth = 0;
         let bucket = Arc::clone(&self.0.bucket);
-        in_background(async move { bucket.settle(probe.known, true).await });
+        self.0.bucket.tell(async move { bucket.settle(probe.known, true).await });
     }
 
     fn unanswered(&self, probe: Admission) {
         let bucket = Arc::clone(&self.0.bucket);
-        in_background(async move { bucket.settle(probe.known, false).await });
+        self.0.bucket.tell(async move { bucket.settle(probe.known, false).await });
     }
 }
 
 impl Asking {
     async fn reserve(&self, from: At) -> Result<Reply, Error> {
+        if let Some(places) = &self.places {
+            places.make_up();
+        }
         let seat = self.places.as_ref().map(Places::seat);
         let reserved = match self.bucket.reserve(PROBE, seat.as_ref()).await {
             Ok(reserved) => reserved,
@@ -244,17 +247,6 @@ async fn give_back(bucket: &Bucket, slot: &Slot) -> Result<(), Error> {
         bucket.settle(slot.known, false).await?;
     }
     Ok(())
-}
-
-/// Runs what nobody waits for. Should it fail, the server's deadlines make up for it.
-pub(super) fn in_background(work: impl Future<Output = Result<(), Error>> + Send + 'static) {
-    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn(async move {
-            if let Err(error) = work.await {
-                tracing::debug!(code = %error.kind(), "news of a shared budget were not taken");
-            }
-        });
-    }
 }
 
 /// A time to look again, at random so that workers do not come together.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `bucket` | one site's bucket in Redis: typed calls of `lua/budget/` |
 //! | `limiter` | what a queue asks, answered by buckets |
+//! | `news` | what is told to Redis while nobody waits for it |
 //! | `places` | the places in flight that this process has taken |
 //! | `outage` | whether Redis can be asked now, and what has to be made up for afterwards |
 //! | `counts` | what was done, in numbers |
@@ -11,6 +12,7 @@
 mod bucket;
 mod counts;
 mod limiter;
+mod news;
 mod outage;
 mod places;
 
@@ -32,6 +34,7 @@ use crate::error::{Error, Kind};
 use crate::redis::handle::Handle;
 use counts::Counters;
 use limiter::SharedLimiter;
+use news::News;
 use outage::Outage;
 
 /// Budgets that all processes share which use the same Redis and namespace.
@@ -81,6 +84,7 @@ struct Shared {
     handle: Handle,
     outage: Outage,
     counters: Counters,
+    news: News,
     /// Tells this process's passages from all others'.
     process: u64,
     passages: AtomicU64,
@@ -124,6 +128,7 @@ impl SharedLimits {
             handle: connection,
             outage: Outage::default(),
             counters: Counters::default(),
+            news: News::default(),
             process: crate::random::number(),
             passages: AtomicU64::new(0),
         };

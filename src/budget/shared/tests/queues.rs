@@ -159,3 +159,36 @@ async fn names_that_rules_give_are_apart_in_redis() {
     expected.sort();
     assert_eq!(all, expected);
 }
+
+#[tokio::test]
+async fn a_place_given_back_outside_a_runtime_comes_back_with_the_next_ones() {
+    let server = Server::start(&[]);
+    let budgets = worker(&server, Budget::unpaced().in_flight(2)).await.0;
+    let passage = pass(&budgets).await;
+    std::thread::spawn(move || drop(passage)).join().unwrap();
+    server.wait_for("it is given back", |server| flying(server) == 0).await;
+    for _ in 0..3 {
+        drop(pass(&budgets).await);
+        server.wait_for("so are later ones", |server| flying(server) == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_place_given_back_in_a_runtime_that_ends_is_not_the_last_one() {
+    let server = Server::start(&[]);
+    let budgets = worker(&server, Budget::unpaced().in_flight(2)).await.0;
+    let passage = pass(&budgets).await;
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let entered = runtime.enter();
+        // What is spawned here never runs.
+        drop(passage);
+        drop(entered);
+    })
+    .join()
+    .unwrap();
+    for _ in 0..3 {
+        drop(pass(&budgets).await);
+        server.wait_for("all are given back", |server| flying(server) == 0).await;
+    }
+}
