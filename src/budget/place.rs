@@ -82,7 +82,7 @@ impl Place {
             }
             let step = {
                 let mut state = self.queue.state();
-                if let Some(fault) = state.take_fault() {
+                if let Some(fault) = state.take_fault(self.joined) {
                     return Err(fault);
                 }
                 match std::mem::take(&mut anew) {

@@ -17,8 +17,8 @@ pub(super) struct Remote {
     asking: Option<At>,
     /// What the server has nothing to grant for, and when to ask again.
     look: Option<(Cause, At)>,
-    /// What the last reservation failed with; the head is told.
-    fault: Option<Error>,
+    /// What the last reservation failed with, and when; the head is told if it waited then.
+    fault: Option<(At, Error)>,
 }
 
 impl Remote {
@@ -45,9 +45,10 @@ impl State {
         }
     }
 
-    /// What the head's last reservation failed with.
-    pub(super) fn take_fault(&mut self) -> Option<Error> {
-        self.remote.as_mut()?.fault.take()
+    /// What the last reservation failed with, for a head that has been waiting since `joined`.
+    pub(super) fn take_fault(&mut self, joined: At) -> Option<Error> {
+        let (told, fault) = self.remote.as_mut()?.fault.take()?;
+        (joined <= told).then_some(fault)
     }
 }
 
@@ -66,7 +67,11 @@ impl Queue {
             }
             Reservation::Asked(reply) => reply,
         };
-        self.state().remote.get_or_insert_default().asking = Some(self.now());
+        {
+            let mut state = self.state();
+            let remote = state.remote.get_or_insert_default();
+            (remote.asking, remote.fault) = (Some(self.now()), None);
+        }
         let mut asking = Asking(Some(Arc::clone(self)));
         tokio::spawn(async move {
             let reply = reply.await;
@@ -114,7 +119,7 @@ impl State {
             Ok(Reply::Full { again }) => remote.look = Some((Cause::InFlight, again)),
             Ok(Reply::Probing { again }) => remote.look = Some((Cause::Pause, again)),
             Ok(Reply::Paused { until, nth }) => self.pause().told(until, nth, now),
-            Err(fault) => remote.fault = (self.waiting > 0).then_some(fault),
+            Err(fault) => remote.fault = (self.waiting > 0).then_some((now, fault)),
         }
         None
     }

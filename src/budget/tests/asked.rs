@@ -142,3 +142,18 @@ async fn what_the_server_fails_with_is_told_to_the_head_alone() {
     assert_eq!(two.ready(false).await.unwrap_err().kind(), Kind::StoreUnavailable);
     assert_eq!(server.asked.load(Ordering::Relaxed), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_does_not_hit_those_who_come_later() {
+    let (server, queue) = asking(Server { most: 100, ..Server::default() });
+    server.fails.store(true, Ordering::Relaxed);
+    let mut one = place(&queue, 1);
+    assert!(timeout(ms(5), one.ready(false)).await.is_err());
+    // It is told, and leaves without having looked.
+    sleep(ms(50)).await;
+    drop(one);
+    server.fails.store(false, Ordering::Relaxed);
+    advance(ms(60_000)).await;
+    let mut two = place(&queue, 2);
+    assert_eq!(two.ready(false).await.unwrap(), Readiness::Ready);
+}
