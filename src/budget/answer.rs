@@ -4,15 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
+use url::Url;
 
 use super::hints::hint;
 use super::line::Line;
-use super::pause::Event;
+use super::pause::{Event, Probe};
 use super::queue::{Limits, Queue, wake};
 use super::retry_after::retry_after;
+use super::rules::Rule;
 use super::schedule::By;
 use super::turn::Passage;
 use super::{Budgets, Inner};
+use crate::error::Error;
 use crate::site::Site;
 
 impl Budgets {
@@ -49,6 +52,48 @@ impl Budgets {
     }
 }
 
+impl Budgets {
+    /// Ends the pause of the site of a URL, and forgets those before it; whether there was one.
+    /// What is charged stays charged.
+    ///
+    /// Where the budget is shared it ends the pause in this process and for those that have not met
+    /// it; the others were told how long it lasts, and wait. A URL that no site can be asked for
+    /// has no pause.
+    ///
+    /// # Errors
+    /// [`StoreUnavailable`](crate::Kind::StoreUnavailable) and
+    /// [`StoreRefused`](crate::Kind::StoreRefused) of shared budgets; then the pause goes on.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the pause of the other processes or ends it.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), reqwest_lease::Error> {
+    /// use reqwest_lease::{Budget, Budgets};
+    ///
+    /// let budgets = Budgets::builder().suffix("example.org", Budget::per_second(1)).build()?;
+    /// let url = "https://www.example.org/".parse().unwrap();
+    /// assert!(!budgets.end_pause(&url).await?, "there is none");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn end_pause(&self, url: &Url) -> Result<bool, Error> {
+        let (inner, port) = (&*self.0, url.port_or_known_default());
+        let Some(site) = Site::of(url) else { return Ok(false) };
+        // One that only other processes know may be paused as well.
+        let queue = match inner.rules.find(&site, port) {
+            Rule::None => inner.known(&site, port),
+            _ => Some(inner.bucket(&site, port)),
+        };
+        match queue {
+            Some(queue) => queue.end_pause().await,
+            None => Ok(false),
+        }
+    }
+}
+
 impl Inner {
     fn refused(
         &self,
@@ -82,7 +127,6 @@ impl Inner {
 
     /// The bucket of a site, if it has one.
     fn known(&self, site: &Site, port: Option<u16>) -> Option<Arc<Queue>> {
-        use super::rules::Rule;
         match self.rules.find(site, port) {
             Rule::Port(_, queue)
             | Rule::Host(queue)
@@ -130,6 +174,20 @@ impl Queue {
         }
         wake(wakers.into_iter().flatten());
         refused
+    }
+
+    async fn end_pause(&self) -> Result<bool, Error> {
+        let was_shared = match &self.limiter {
+            Limits::Remote(limiter) => limiter.end_pause().await?,
+            Limits::None | Limits::Local(_) => false,
+        };
+        let (pause, wakers) = {
+            let mut state = self.state();
+            state.ask_anew();
+            (state.pause.take(), state.line.as_deref_mut().map(Line::wake_all))
+        };
+        wake(wakers.into_iter().flatten());
+        Ok(was_shared || pause.is_some_and(|pause| pause.probe != Probe::Answered))
     }
 
     fn succeeded(self: &Arc<Self>, passage: &Passage) {

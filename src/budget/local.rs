@@ -51,9 +51,17 @@ pub(super) trait Limiter: Send + Sync {
     /// The site has answered the one request that finds out whether a pause is over.
     fn succeeded(&self, _probe: Admission) {}
 
+    /// A user ends the site's pause; whether there was one.
+    fn end_pause(&self) -> Pending<bool> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
     /// That request ended without an answer of the site: another one may find out.
     fn unanswered(&self, _probe: Admission) {}
 }
+
+/// What a server is asked.
+pub(super) type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 /// The answer to [`Limiter::reserve`].
 pub(super) enum Reservation {
@@ -62,7 +70,7 @@ pub(super) enum Reservation {
     /// Decided elsewhere. The queue runs it in a task of its own, so that a head which gives up
     /// meanwhile orphans nothing: the slot is booked for the queue when it comes back.
     #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis is asked"))]
-    Asked(Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>),
+    Asked(Pending<Reply>),
 }
 
 /// What a server says.

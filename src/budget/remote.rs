@@ -45,6 +45,13 @@ impl State {
         }
     }
 
+    /// What the server said last is not true any more.
+    pub(super) fn ask_anew(&mut self) {
+        if let Some(remote) = &mut self.remote {
+            remote.look = None;
+        }
+    }
+
     /// What the last reservation failed with, for a head that has been waiting since `joined`.
     pub(super) fn take_fault(&mut self, joined: At) -> Option<Error> {
         let (told, fault) = self.remote.as_mut()?.fault.take()?;

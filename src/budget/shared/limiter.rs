@@ -8,7 +8,9 @@ use super::SharedLimits;
 use super::bucket::{Backoff, Bucket, Reserved, Room, Seat, Slot};
 use super::places::Places;
 use crate::budget::clock::{At, Epoch};
-use crate::budget::local::{Admission, Known, Limiter, Local, Reply, Reservation, Slot as Granted};
+use crate::budget::local::{
+    Admission, Known, Limiter, Local, Pending, Reply, Reservation, Slot as Granted,
+};
 use crate::budget::rate::Pace;
 use crate::error::{Error, Kind};
 use crate::random;
@@ -111,6 +113,16 @@ impl Limiter for SharedLimiter {
         self.0.books().nth = 0;
         let bucket = Arc::clone(&self.0.bucket);
         self.0.bucket.tell(async move { bucket.settle(probe.known, true).await });
+    }
+
+    fn end_pause(&self) -> Pending<bool> {
+        let asking = Arc::clone(&self.0);
+        Box::pin(async move {
+            let ended = asking.bucket.reset().await?;
+            let mut books = asking.books();
+            (books.nth, books.until) = (0, At::default());
+            Ok(ended)
+        })
     }
 
     fn unanswered(&self, probe: Admission) {

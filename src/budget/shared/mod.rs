@@ -160,23 +160,6 @@ impl SharedLimits {
         self.shared.counters.snapshot()
     }
 
-    /// Ends the pause of a host (`example.com`, `example.com:8080`) or of what else a rule names
-    /// (`*.example.org`), and forgets those before it; whether there was one. What is charged
-    /// stays charged.
-    ///
-    /// Processes that were told of the pause wait for its end all the same; it helps those that
-    /// start.
-    ///
-    /// # Errors
-    /// [`StoreUnavailable`](Kind::StoreUnavailable) and [`StoreRefused`](Kind::StoreRefused).
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves the pause or ends it.
-    pub async fn end_pause(&self, target: &str) -> Result<bool, Error> {
-        let name = utf8_percent_encode(target, ODD).to_string();
-        Bucket::new(self.clone(), &name, Duration::from_secs(1), 1).reset().await
-    }
-
     /// Charges a slot and forgets it, for benchmarks.
     #[cfg(feature = "test-util")]
     #[doc(hidden)]

@@ -1,6 +1,7 @@
 //! Buckets in a real Redis.
 
 mod clock;
+mod ends;
 mod flight;
 mod pauses;
 mod probes;

@@ -1,14 +1,38 @@
 //! What becomes of the one request that finds out whether a pause is over.
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
+use url::Url;
 
 use super::queues::{answered, pass, refused, site, turn, worker};
 use super::*;
 use crate::budget::Budget;
+use crate::site::Site;
 
 fn level(server: &Server) -> u64 {
     let state: Option<String> = server.ask(&format!("GET {KEY}"));
     state.unwrap_or_default().split(':').nth(5).map_or(0, |level| level.parse().unwrap())
+}
+
+/// Has the site of a URL refuse one request of this worker, and waits until some bucket in Redis
+/// is paused that was not.
+pub(super) async fn is_refused_at(server: &Server, budgets: &Budgets, url: &Url, seconds: u64) {
+    let paused = |server: &Server| {
+        let keys: Vec<String> = server.ask("KEYS *");
+        let level = |key: &String| {
+            let state: String = server.ask(&format!("GET {key}"));
+            state.split(':').nth(5).is_some_and(|level| level != "0")
+        };
+        keys.iter().filter(|key| level(key)).count()
+    };
+    let (site, port) = (Site::of(url).unwrap(), url.port_or_known_default());
+    let before = paused(server);
+    let mut turn = budgets.gate(&site, port, &[]).turn(SECOND).unwrap();
+    tokio::time::timeout(10 * SECOND, turn.slot()).await.unwrap().unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert("retry-after", seconds.into());
+    let status = StatusCode::TOO_MANY_REQUESTS;
+    budgets.answered(&site, port, &turn.spend(), status, &headers).unwrap();
+    server.wait_for("the pause is shared", |server| paused(server) == before + 1).await;
 }
 
 /// Has the site refuse one request of this worker, and waits until Redis knows.
