@@ -35,6 +35,9 @@ pub(super) trait Limiter: Send + Sync {
     /// nothing was charged after it.
     fn lapsed(&self, _slot: Slot) {}
 
+    /// Nobody is left for the slot that is asked for: it may be given back before it is due.
+    fn unwanted(&self) {}
+
     /// The exchange that went out with this place in flight has ended.
     fn left(&self, _place: u64) {}
 

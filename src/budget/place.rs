@@ -307,7 +307,10 @@ impl Queue {
     /// The kept slot, if nobody is left for whom a server should keep it.
     fn unwanted(&self, state: &mut State) -> Option<Slot> {
         match self.limiter {
-            Limits::Remote(_) => state.schedule.forget_kept(),
+            Limits::Remote(ref limiter) => {
+                limiter.unwanted();
+                state.schedule.forget_kept()
+            }
             _ => None,
         }
     }

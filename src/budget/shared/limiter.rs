@@ -4,6 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use super::SharedLimits;
 use super::bucket::{Backoff, Bucket, Reserved, Room, Seat, Slot};
 use super::places::Places;
@@ -34,6 +36,8 @@ struct Asking {
 #[derive(Default)]
 struct Books {
     slot: Option<Slot>,
+    /// Told when nobody is left for the slot that is asked for.
+    asked: Option<Arc<Notify>>,
     /// The last pause when the last slot was granted.
     known: u64,
     /// The last pause that was told of, here or there.
@@ -91,6 +95,12 @@ impl Limiter for SharedLimiter {
         self.0.bucket.tell(async move { give_back(&bucket, &slot).await });
     }
 
+    fn unwanted(&self) {
+        if let Some(asked) = self.0.books().asked.take() {
+            asked.notify_one();
+        }
+    }
+
     fn left(&self, place: u64) {
         if let Some(places) = &self.0.places {
             places.leave(place);
@@ -137,13 +147,15 @@ impl Asking {
             places.make_up();
         }
         let seat = self.places.as_ref().map(Places::seat);
+        let unwanted = Arc::new(Notify::new());
+        self.books().asked = Some(Arc::clone(&unwanted));
         let reserved = match self.bucket.reserve(PROBE, seat.as_ref()).await {
             Ok(reserved) => reserved,
             Err(error) => return self.without(error, from),
         };
         let now = self.epoch.now();
         Ok(match reserved {
-            Reserved::Slot(slot) => return self.granted(slot, seat, from).await,
+            Reserved::Slot(slot) => return self.granted(slot, seat, from, &unwanted).await,
             Reserved::Paused(pause) => {
                 let until = now.after(pause.left);
                 self.books().told(until, pause.level);
@@ -156,7 +168,13 @@ impl Asking {
         })
     }
 
-    async fn granted(&self, slot: Slot, seat: Option<Seat>, from: At) -> Result<Reply, Error> {
+    async fn granted(
+        &self,
+        slot: Slot,
+        seat: Option<Seat>,
+        from: At,
+        unwanted: &Notify,
+    ) -> Result<Reply, Error> {
         let at = self.epoch.now().after(slot.wait).max(from);
         let entered = slot.entered;
         self.books().granted(&slot);
@@ -168,20 +186,29 @@ impl Asking {
             return Ok(Reply::Slot(Granted { at, place: None }, known));
         };
         if !entered {
-            tokio::time::sleep_until(self.epoch.instant(at)).await;
+            tokio::select! {
+                biased;
+                () = unwanted.notified() => return Ok(self.refund(&slot, Duration::ZERO).await),
+                () = tokio::time::sleep_until(self.epoch.instant(at)) => {}
+            }
             match self.bucket.enter(&seat).await {
                 Ok(Room::Entered) => {}
                 Ok(Room::Full(left)) => {
-                    // What became of the slot is counted; the head asks again either way.
-                    let _ = give_back(&self.bucket, &slot).await;
-                    let again = self.epoch.now().after(soon(left, LOOK_FOR_PLACE));
-                    return Ok(Reply::Full { again });
+                    return Ok(self.refund(&slot, soon(left, LOOK_FOR_PLACE)).await);
                 }
                 Err(error) => return self.without(error, from),
             }
         }
         places.taken(seat.passage.number);
         Ok(Reply::Slot(Granted { at, place: Some(seat.passage.number) }, known))
+    }
+
+    /// Gives a slot without a place back; who comes asks again so much later.
+    async fn refund(&self, slot: &Slot, later: Duration) -> Reply {
+        self.books().slot = None;
+        // What became of it is counted.
+        let _ = give_back(&self.bucket, slot).await;
+        Reply::Full { again: self.epoch.now().after(later) }
     }
 
     /// What happens when Redis does not answer.

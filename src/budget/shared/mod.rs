@@ -40,9 +40,10 @@ use outage::Outage;
 /// Budgets that all processes share which use the same Redis and namespace.
 ///
 /// [`BudgetsBuilder::shared`](crate::BudgetsBuilder::shared) takes it. Rates go by the server's
-/// clock and are exact over all processes; each admission is one call. A slot that was reserved
-/// before the site was paused is still used, so at most one request a process goes out into a
-/// pause.
+/// clock and are exact over all processes. An admission is one call; where the budget limits what
+/// is in flight, a slot that is not due at once takes its place by a second one, and places are
+/// given back by further ones, many at a time. A slot that was reserved before the site was paused
+/// is still used, so at most one request a process goes out into a pause.
 ///
 /// Rate and burst go along with each call: a changed rate is in force at once, and what was
 /// charged before counts in requests. All processes should have the same rules. Requests are

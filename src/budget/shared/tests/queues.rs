@@ -192,3 +192,22 @@ async fn a_place_given_back_in_a_runtime_that_ends_is_not_the_last_one() {
         server.wait_for("all are given back", |server| flying(server) == 0).await;
     }
 }
+
+#[tokio::test]
+async fn a_later_slot_with_a_place_that_nobody_is_left_for_is_undone_before_it_is_due() {
+    let server = Server::start(&[]);
+    let (budgets, limits) = worker(&server, Budget::per_minute(1).in_flight(3)).await;
+    drop(pass(&budgets).await);
+    let state = || server.ask::<String>(&format!("GET {KEY}"));
+    let tat = |state: String| state.split(':').nth(1).unwrap().to_owned();
+    let before = tat(state());
+    let waiting = waits(&budgets).await;
+    assert_ne!(tat(state()), before);
+    drop(waiting);
+    server.wait_for("it is undone", |_| limits.counts().undone == 1).await;
+    assert_eq!(tat(state()), before);
+    // One who comes meanwhile reserves anew.
+    let waiting = waits(&budgets).await;
+    assert_ne!(tat(state()), before);
+    drop(waiting);
+}
