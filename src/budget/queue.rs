@@ -76,6 +76,15 @@ impl Queue {
         Self::with(limiter, limit)
     }
 
+    /// The bucket of those for whom there is no room.
+    pub(super) fn overflow(limit: Arc<Limit>) -> Self {
+        #[cfg(feature = "redis")]
+        if let Some(sharing) = &limit.sharing {
+            return Self::with(Limits::Remote(sharing.overflow(&limit)), limit);
+        }
+        Self::new("", limit)
+    }
+
     pub(super) fn with(limiter: Limits, limit: Arc<Limit>) -> Self {
         let state = State {
             schedule: Schedule::new(&limit.pace),

@@ -108,7 +108,7 @@ impl Shard {
         let make = || {
             let sites = self.cap * SHARDS;
             tracing::warn!(sites, "no room for another site's budget, newcomers share one");
-            Arc::new(Queue::new(OVERFLOW, Arc::clone(limit)))
+            Arc::new(Queue::overflow(Arc::clone(limit)))
         };
         Arc::clone(self.overflow[kind as usize].get_or_insert_with(make))
     }
@@ -132,9 +132,6 @@ impl Shard {
         self.queues.len() < self.cap
     }
 }
-
-/// No host is called so.
-const OVERFLOW: &str = "*";
 
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 

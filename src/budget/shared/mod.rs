@@ -106,7 +106,18 @@ impl Sharing {
 
     /// The limiter of one bucket.
     pub(super) fn limiter(&self, name: &str, limit: &Limit) -> Arc<dyn Limiter> {
-        let name = format!("{}{}", self.prefix, utf8_percent_encode(name, ODD));
+        self.named(&utf8_percent_encode(name, ODD).to_string(), limit)
+    }
+
+    /// The limiter of those for whom there is no room. It is one for all processes: several would
+    /// let more pass than one site's rate, should they all have the same site in it.
+    pub(super) fn overflow(&self, limit: &Limit) -> Arc<dyn Limiter> {
+        // No name that is written out has a slash.
+        self.named("overflow/", limit)
+    }
+
+    fn named(&self, name: &str, limit: &Limit) -> Arc<dyn Limiter> {
+        let name = format!("{}{name}", self.prefix);
         let limiter = SharedLimiter::new(&self.limits, &name, &limit.pace, limit.common.epoch);
         Arc::new(limiter)
     }

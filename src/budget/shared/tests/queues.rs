@@ -128,6 +128,32 @@ async fn a_local_budget_and_a_site_without_one_ask_nobody() {
 }
 
 #[tokio::test]
+async fn those_without_room_have_a_bucket_that_no_site_and_no_key_has() {
+    let server = Server::start(&[]);
+    let budget = Budget::unpaced().in_flight(100);
+    let limits = limits(&server.url()).await;
+    let builder = Budgets::builder().shared(limits).default(budget).default_key(budget);
+    let budgets = builder.max_sites(1).build().unwrap();
+    let mut held = Vec::new();
+    for nth in 0..40 {
+        let site = Site::parse(&format!("s{nth}.test")).unwrap();
+        let keys = [["*".into(), "overflow/".into()], [format!("k{nth}").into(), "x".into()]];
+        let mut turn = budgets.gate(&site, None, &keys[nth % 2]).turn(LONG).unwrap();
+        turn.slot().await.unwrap();
+        held.push(turn.spend());
+    }
+    assert!(budgets.counts().overflowed > 20);
+    let mut names: Vec<String> = server.ask("KEYS *{*}");
+    names.retain(|name| name.contains("over") || name.contains('*'));
+    names.sort();
+    assert!(names.len() >= 2, "{names:?}");
+    let fixed = ["lease:budget:{key/overflow/}", "lease:budget:{overflow/}"];
+    assert!(fixed.iter().all(|name| names.iter().any(|found| found == name)), "{names:?}");
+    assert!(!names.iter().any(|name| name == "lease:budget:{*}"), "{names:?}");
+    drop(held);
+}
+
+#[tokio::test]
 async fn names_that_rules_give_are_apart_in_redis() {
     let server = Server::start(&[]);
     let limits = limits(&server.url()).await;
