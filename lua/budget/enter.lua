@@ -13,5 +13,6 @@ local left = wait_for_place(passages, most, passage, hold)
 if left then
   return {'full', text(left)}
 end
+may_take_place(passages)
 take_place(passages, passage, hold)
 return {'entered'}

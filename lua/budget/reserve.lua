@@ -52,6 +52,7 @@ if enters then
     follow_clock()
     return {'full', text(left), text(stepped)}
   end
+  may_take_place(passages)
 elseif ARGV[5] then
   -- Not the place is looked for now, but a key of another kind is told before the slot is charged.
   call('ZCARD', passages)

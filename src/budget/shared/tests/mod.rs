@@ -1,6 +1,7 @@
 //! Buckets in a real Redis.
 
 mod clock;
+mod denied;
 mod ends;
 mod flight;
 mod pauses;
