@@ -23,7 +23,7 @@ use crate::site::Site;
 /// - default budget: none, sites without a rule are not limited
 /// - budgets of keys: none, keys without a rule are not limited
 /// - pauses: as [`Pauses::new`] says
-/// - most sites: 100,000, some 40 MB, and 80 MB where budgets are shared
+/// - most sites: 100,000, some 40 MB, and up to 100 MB where budgets are shared
 /// - most waiting before one bucket: 100,000
 #[derive(Clone)]
 #[must_use]
@@ -174,8 +174,8 @@ impl BudgetsBuilder {
     }
 
     /// How many sites and keys without a rule of their own are remembered, 100,000 if not given,
-    /// at most some 400 bytes each, and 800 where budgets are [shared](Self::shared). Rounded up to
-    /// a multiple of 16.
+    /// at most some 400 bytes each, and 1,000 where budgets are [shared](Self::shared). Rounded up
+    /// to a multiple of 16.
     ///
     /// Beyond it, sites that have rested until their bucket is full are forgotten, which changes
     /// nothing for them. Others never are: where no room is left, newcomers share one bucket,
