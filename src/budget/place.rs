@@ -147,7 +147,7 @@ impl Place {
             }
             let step = {
                 let mut state = self.queue.state();
-                if let Some(fault) = state.take_fault() {
+                if let Some(fault) = state.take_fault(self.joined) {
                     return Err(fault);
                 }
                 if std::mem::take(&mut anew) && self.queue.lapse(&mut state, now) {
@@ -439,7 +439,10 @@ impl Queue {
     /// The kept slot, if nobody is left for whom a server should keep it.
     fn unwanted(&self, state: &mut State) -> Option<Slot> {
         match self.limiter {
-            Limits::Remote(_) => state.schedule.forget_kept(),
+            Limits::Remote(ref limiter) => {
+                limiter.unwanted();
+                state.schedule.forget_kept()
+            }
             _ => None,
         }
     }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::clock::At;
 use super::limit::Limit;
 use super::line::Line;
-use super::local::{Limiter, Local, Slot};
+use super::local::{Admission, Limiter, Local, Slot};
 use super::pause::{Pause, Probe};
 use super::remote::Remote;
 use super::schedule::{By, Schedule};
@@ -82,8 +82,14 @@ impl Queue {
         Self::with(limiter, limit)
     }
 
+    /// The bucket of those for whom there is no room.
     pub(super) fn overflow(limit: Arc<Limit>) -> Self {
-        Self { is_overflow: true, ..Self::new(OVERFLOW, limit) }
+        #[cfg(feature = "redis")]
+        if let Some(sharing) = &limit.sharing {
+            let limits = Limits::Remote(sharing.overflow(&limit));
+            return Self { is_overflow: true, ..Self::with(limits, limit) };
+        }
+        Self { is_overflow: true, ..Self::new("", limit) }
     }
 
     pub(super) fn with(limiter: Limits, limit: Arc<Limit>) -> Self {
@@ -215,6 +221,10 @@ impl Queue {
     /// Uses the kept slot up, and tells what has to be given back when the exchange ends.
     pub(super) fn spend(self: &Arc<Self>, state: &mut State, now: At) -> Option<Stay> {
         let place = state.schedule.spend(now);
+        let admission = match &self.limiter {
+            Limits::Remote(limiter) => limiter.spent(),
+            Limits::None | Limits::Local(_) => None,
+        };
         let probe = match state.pause.as_deref_mut() {
             Some(pause) if pause.probe == Probe::Due => {
                 pause.probe = Probe::Out;
@@ -224,12 +234,14 @@ impl Queue {
         };
         let counted = self.limit.pace.in_flight != u32::MAX && self.counts_places();
         state.flights.count += u32::from(counted);
-        (counted || probe.is_some() || place.is_some()).then(|| Stay {
+        let stays = counted || probe.is_some() || place.is_some() || admission.is_some();
+        stays.then(|| Stay {
             queue: Arc::clone(self),
             since: now,
             counted,
             probe,
             place,
+            admission,
         })
     }
 
@@ -257,10 +269,11 @@ impl Queue {
         if pause.is_some_and(|pause| pause.probe == Probe::Out) {
             return (at, Cause::Pause);
         }
-        let full = match &state.remote {
-            Some(remote) => remote.is_full(now),
-            None => state.flights.count >= pace.in_flight && self.counts_places(),
-        };
+        if let Some(cause) = state.remote.as_deref().and_then(|remote| remote.looks_for(now)) {
+            return (at, cause);
+        }
+        let full =
+            state.remote.is_none() && state.flights.count >= pace.in_flight && self.counts_places();
         (at, if full { Cause::InFlight } else { Cause::Rate })
     }
 
@@ -337,6 +350,28 @@ pub(crate) struct Stay {
     probe: Option<At>,
     /// The server's name for its place.
     place: Option<u64>,
+    /// While it lasts its bucket is not forgotten, so that an answer is told to who knows this.
+    admission: Option<Admission>,
+}
+
+impl Stay {
+    /// How a server admitted it, if it is this bucket's.
+    pub(super) fn admission(&self, queue: &Arc<Queue>) -> Option<Admission> {
+        self.admission.filter(|_| Arc::ptr_eq(&self.queue, queue))
+    }
+
+    /// Whether it is a probe that was never answered: then the next one is the probe.
+    fn is_unanswered(&self, state: &mut State) -> bool {
+        match (self.probe, state.pause.as_deref_mut()) {
+            (Some(began), Some(pause))
+                if pause.probe == Probe::Out && pause.began == Some(began) =>
+            {
+                pause.probe = Probe::Due;
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 impl Stay {
@@ -356,7 +391,7 @@ impl Drop for Stay {
             limiter.left(place);
         }
         let now = self.queue.now();
-        let waker = {
+        let (unanswered, waker) = {
             let mut state = self.queue.state();
             if self.counted {
                 state.flights.land(now.since(self.since));
@@ -364,15 +399,14 @@ impl Drop for Stay {
             if self.place.is_some() {
                 state.ask_again();
             }
-            if let (Some(began), Some(pause)) = (self.probe, state.pause.as_deref_mut())
-                && pause.probe == Probe::Out
-                && pause.began == Some(began)
-            {
-                // It was never answered; the next one is the probe.
-                pause.probe = Probe::Due;
-            }
-            state.line.as_deref_mut().and_then(Line::signal)
+            let unanswered = self.is_unanswered(&mut state);
+            (unanswered, state.line.as_deref_mut().and_then(Line::signal))
         };
+        if let Limits::Remote(limiter) = &self.queue.limiter
+            && let Some(probe) = self.admission.filter(|admission| unanswered && admission.probe)
+        {
+            limiter.unanswered(probe);
+        }
         wake(waker);
     }
 }
@@ -387,9 +421,6 @@ impl Flights {
         };
     }
 }
-
-/// No host is called so.
-const OVERFLOW: &str = "*";
 
 pub(super) fn wake(wakers: impl IntoIterator<Item = Waker>) {
     wakers.into_iter().for_each(Waker::wake);

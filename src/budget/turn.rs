@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use tokio::time::sleep_until;
 
 use super::clock::At;
+use super::local::Admission;
 use super::pause::Pause;
 use super::place::{Holding, Place, Readiness};
 use super::queue::{Queue, Stay};
@@ -157,6 +158,11 @@ impl Passage {
 
     pub(super) fn of(buckets: usize, sent: At, good_until: At, stays: Vec<Stay>) -> Self {
         Self { sent, good_until, buckets, stays }
+    }
+
+    /// How a server admitted it to this bucket, if one did.
+    pub(super) fn admission(&self, queue: &Arc<Queue>) -> Option<Admission> {
+        self.stays.iter().find_map(|stay| stay.admission(queue))
     }
 
     /// Gives places in flight and the probe back when its slots are no good any more, and then

@@ -125,7 +125,7 @@ commands! {
         ["start" "arguments" "allowed" "orders" "audit"] &["meta"], "by? config_version? orders";
     RESUME "resume" "" ["start" "arguments" "allowed" "orders" "audit"] &["meta"],
         "by? config_version? orders what";
-    BUDGET_RESERVE "budget/reserve" "" ["budget" "state" "clock" "places"] &["budget"],
+    BUDGET_RESERVE "budget/reserve" "" ["budget" "state" "places"] &["budget"],
         "interval_us burst probe_us empty (most passage hold_us)*";
     BUDGET_UNDO "budget/undo" " flags=allow-oom" ["budget" "state"] &["budget"],
         "tat interval_us probe";

@@ -1,10 +1,10 @@
 //! A limiter that asks a server, as the queue sees it.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tokio::time::{advance, sleep, timeout};
 
-use super::super::local::{Limiter, Reply, Reservation, Slot};
+use super::super::local::{Admission, Known, Limiter, Reply, Reservation, Slot};
 use super::super::place::{Holding, Place, Readiness};
 use super::*;
 use crate::error::Kind;
@@ -17,7 +17,7 @@ struct Server {
     lapsed: Mutex<Vec<u64>>,
     taken: Mutex<Vec<u64>>,
     most: usize,
-    fails: bool,
+    fails: AtomicBool,
     paused: Mutex<Vec<u32>>,
 }
 
@@ -29,7 +29,7 @@ impl Limiter for Asks {
         server.asked.fetch_add(1, Ordering::Relaxed);
         Reservation::Asked(Box::pin(async move {
             sleep(ms(20)).await;
-            if server.fails {
+            if server.fails.load(Ordering::Relaxed) {
                 return Err(Error::store_unavailable("no answer"));
             }
             let mut taken = server.taken.lock().unwrap();
@@ -38,7 +38,8 @@ impl Limiter for Asks {
             }
             let nth = server.next.fetch_add(1, Ordering::Relaxed);
             taken.push(nth);
-            Ok(Reply::Slot(Slot { at: At::default().after(ms(100 * nth)), place: Some(nth) }))
+            let slot = Slot { at: At::default().after(ms(100 * nth)), place: Some(nth) };
+            Ok(Reply::Slot(slot, Known::Nothing))
         }))
     }
 
@@ -57,7 +58,7 @@ impl Limiter for Asks {
         self.0.taken.lock().unwrap().retain(|taken| *taken != place);
     }
 
-    fn paused(&self, _: At, nth: u32, _: bool) {
+    fn paused(&self, _: At, nth: u32, _: bool, _: Option<Admission>) {
         self.0.paused.lock().unwrap().push(nth);
     }
 }
@@ -134,10 +135,25 @@ async fn a_full_server_is_asked_again_when_it_says_or_a_place_comes_free_here() 
 
 #[tokio::test(start_paused = true)]
 async fn what_the_server_fails_with_is_told_to_the_head_alone() {
-    let (server, queue) = asking(Server { fails: true, ..Server::default() });
+    let (server, queue) = asking(Server { fails: true.into(), ..Server::default() });
     let (mut one, mut two) = (place(&queue, 1), place(&queue, 2));
     assert_eq!(one.ready(Holding::Nothing).await.unwrap_err().kind(), Kind::StoreUnavailable);
     drop(one);
     assert_eq!(two.ready(Holding::Nothing).await.unwrap_err().kind(), Kind::StoreUnavailable);
     assert_eq!(server.asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_does_not_hit_those_who_come_later() {
+    let (server, queue) = asking(Server { most: 100, ..Server::default() });
+    server.fails.store(true, Ordering::Relaxed);
+    let mut one = place(&queue, 1);
+    assert!(timeout(ms(5), one.ready(Holding::Nothing)).await.is_err());
+    // It is told, and leaves without having looked.
+    sleep(ms(50)).await;
+    drop(one);
+    server.fails.store(false, Ordering::Relaxed);
+    advance(ms(60_000)).await;
+    let mut two = place(&queue, 2);
+    assert_eq!(two.ready(Holding::Nothing).await.unwrap(), Readiness::Ready);
 }

@@ -67,6 +67,25 @@ async fn without_pauses_a_refusal_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_user_ends_a_pause_and_those_who_wait_go_on() {
+    for budgets in [only(Budget::per_second(10)), Budgets::unlimited()] {
+        budgets.refuse("60");
+        let waiting = tokio::spawn({
+            let budgets = budgets.clone();
+            async move { seconds_to_pass(&budgets).await }
+        });
+        sleep(ms(1_000)).await;
+        assert!(budgets.end_pause(&example()).await.unwrap());
+        assert_eq!(waiting.await.unwrap(), 1.0);
+        assert!(!budgets.end_pause(&example()).await.unwrap(), "once");
+        // One that is over but for its probe counts as well.
+        budgets.refuse("1");
+        sleep(ms(2_000)).await;
+        assert!(budgets.end_pause(&example()).await.unwrap());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pause_is_told_at_once_to_who_cannot_wait_for_it() {
     let budgets = only(Budget::per_second(10));
     budgets.refuse("60");
