@@ -79,6 +79,7 @@ async fn a_user_ends_a_pause_and_those_who_wait_go_on() {
         assert_eq!(waiting.await.unwrap(), 1.0);
         assert!(!budgets.end_pause(&example()).await.unwrap(), "once");
         // One that is over but for its probe counts as well.
+        sleep(ms(200)).await;
         budgets.refuse("1");
         sleep(ms(2_000)).await;
         assert!(budgets.end_pause(&example()).await.unwrap());
