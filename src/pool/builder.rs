@@ -206,10 +206,17 @@ impl PoolBuilder {
             tasks.push(tokio::spawn(core.clone().listen(hints)).abort_handle());
         }
         #[cfg(feature = "metrics")]
-        {
-            Metric::describe_all();
-            let look = |pause| tokio::spawn(core.clone().tell_now_and_then(pause)).abort_handle();
-            tasks.extend(self.gauges_every.map(look));
+        let (is_set_up, set_up) = tokio::sync::oneshot::channel();
+        #[cfg(feature = "metrics")]
+        if let Some(pause) = self.gauges_every {
+            let look = core.clone().tell_now_and_then(pause);
+            // What is not set up yet has no state.
+            let task = async {
+                if set_up.await.is_ok() {
+                    look.await
+                }
+            };
+            tasks.push(tokio::spawn(task).abort_handle());
         }
         let pool = Pool(Arc::new(Shared {
             core,
@@ -229,6 +236,12 @@ impl PoolBuilder {
         if embedded {
             pool.administer(Order::Init(self.config.into())).await?;
             pool.follow_inventory().await?;
+        }
+        #[cfg(feature = "metrics")]
+        {
+            Metric::describe_all();
+            // Nobody listens where no gauges are wanted.
+            let _ = is_set_up.send(());
         }
         Ok(pool)
     }
