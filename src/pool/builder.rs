@@ -15,8 +15,6 @@ use crate::id::{AdminName, PoolName};
 use crate::inventory::Inventory;
 use crate::random;
 use crate::store::{LeaseStore, MemoryStore, Mode, Order, Policy, PoolConfig, ReapRequest};
-#[cfg(feature = "metrics")]
-use crate::telemetry::Metric;
 use crate::telemetry::{Counters, Times};
 use crate::verdict::{DefaultJudge, Judge};
 
@@ -206,18 +204,7 @@ impl PoolBuilder {
             tasks.push(tokio::spawn(core.clone().listen(hints)).abort_handle());
         }
         #[cfg(feature = "metrics")]
-        let (is_set_up, set_up) = tokio::sync::oneshot::channel();
-        #[cfg(feature = "metrics")]
-        if let Some(pause) = self.gauges_every {
-            let look = core.clone().tell_now_and_then(pause);
-            // What is not set up yet has no state.
-            let task = async {
-                if set_up.await.is_ok() {
-                    look.await
-                }
-            };
-            tasks.push(tokio::spawn(task).abort_handle());
-        }
+        let is_set_up = core.tell_once_set_up(self.gauges_every, &mut tasks);
         let pool = Pool(Arc::new(Shared {
             core,
             inventory: self.inventory,
@@ -238,11 +225,7 @@ impl PoolBuilder {
             pool.follow_inventory().await?;
         }
         #[cfg(feature = "metrics")]
-        {
-            Metric::describe_all();
-            // Nobody listens where no gauges are wanted.
-            let _ = is_set_up.send(());
-        }
+        let _ = is_set_up.send(());
         Ok(pool)
     }
 
