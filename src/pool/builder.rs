@@ -17,8 +17,6 @@ use crate::id::{AdminName, PoolName};
 use crate::inventory::Inventory;
 use crate::random;
 use crate::store::{LeaseStore, MemoryStore, Mode, Order, Policy, PoolConfig, ReapRequest};
-#[cfg(feature = "metrics")]
-use crate::telemetry::Metric;
 use crate::verdict::{DefaultJudge, Judge};
 
 /// Chooses how a pool works; [`Pool::builder`] makes one.
@@ -218,11 +216,7 @@ impl PoolBuilder {
             tasks.push(tokio::spawn(core.clone().listen(hints)).abort_handle());
         }
         #[cfg(feature = "metrics")]
-        {
-            Metric::describe_all();
-            let look = |pause| tokio::spawn(core.clone().tell_now_and_then(pause)).abort_handle();
-            tasks.extend(self.gauges_every.map(look));
-        }
+        let is_set_up = core.tell_once_set_up(self.gauges_every, &mut tasks);
         let pool = Pool(Arc::new(Shared {
             core,
             inventory: self.inventory,
@@ -244,6 +238,8 @@ impl PoolBuilder {
             pool.administer(Order::Init(self.config.into())).await?;
             pool.follow_inventory().await?;
         }
+        #[cfg(feature = "metrics")]
+        let _ = is_set_up.send(());
         Ok(pool)
     }
 

@@ -3,17 +3,40 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::Core;
 use crate::random;
 use crate::store::Status;
-use crate::telemetry::{gauge, table};
+use crate::telemetry::{Metric, gauge, table};
 
 impl Core {
+    /// Starts what tells the gauges, if they are wanted; it looks once it is told that the pool is
+    /// set up, for before that there is no state.
+    pub(super) fn tell_once_set_up(
+        self: &Arc<Self>,
+        pause: Option<Duration>,
+        tasks: &mut Vec<AbortHandle>,
+    ) -> oneshot::Sender<()> {
+        Metric::describe_all();
+        let (tell, told) = oneshot::channel();
+        if let Some(pause) = pause {
+            let look = self.clone().tell_now_and_then(pause);
+            let task = async {
+                if told.await.is_ok() {
+                    look.await
+                }
+            };
+            tasks.push(tokio::spawn(task).abort_handle());
+        }
+        tell
+    }
+
     /// Looks at once, and then so often, with up to an eighth more so that processes do not ask in
     /// step.
-    pub(super) async fn tell_now_and_then(self: Arc<Self>, pause: Duration) {
+    async fn tell_now_and_then(self: Arc<Self>, pause: Duration) {
         loop {
             let share = u32::from(random::number().to_le_bytes()[0]);
             let next = Instant::now() + pause + pause / 8 * share / 255;

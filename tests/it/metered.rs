@@ -145,6 +145,7 @@ async fn the_pools_state_is_told_in_gauges_when_asked_for() {
         scraped.reaches(series, value).await;
     }
     assert!(scraped.value(r#"status_timestamp_seconds{pool="vn"}"#).unwrap() > 1.7e9);
+    assert_eq!(pool.counts().store_errors, 0, "it is not asked for what is not there yet");
 }
 
 /// The twin: nobody asks the store for what nobody has asked for.
