@@ -26,15 +26,15 @@ local shut = closed(schema) or mode ~= 'exclusive' and {'shared'}
 if shut then
   return shut
 end
-local by_share = policy == 'least_assigned'
-local paused = call('HGET', string.sub(meta, 1, -5) .. 'orders', '*')
+local by_share, last = policy == 'least_assigned', fence + 0
+local _ = last >= 0 and last <= LONGEST or refuse('fence')
+local _ = note or rare().ordered(orders, {})
 local info = watched == 'on' and call('INFO', 'replication')
 local same = not info or string.find(info, 'master_replid:' .. identity, 1, true)
 held = same and tonumber(held) or rare().hold(info, largest_ttl)
-if tonumber(due or 0) <= now then
+if not ((tonumber(due) or 0) > now) then
   due = rare().catch_up(by_share)
 end
-
 recalled(requests, by_share)
 local picked, choose = {}, nil
 if wants[1] and not paused and held <= now then
@@ -49,7 +49,7 @@ end
 local record, deadline, ends = {}, {}, text(now + ttl)
 local tail = ':' .. stamp .. ':' .. cooldown_us .. ':'
 for nth, id in ipairs(picked) do
-  local number, token, at = text(fence + nth), tokens[wants[nth]], 4 * nth
+  local number, token, at = text(last + nth), tokens[wants[nth]], 4 * nth
   grants[wants[nth]] = {id, number, ttl_us}
   record[at - 3], record[at - 2] = token, number .. tail .. id
   record[at - 1], record[at] = '@' .. id, token
@@ -59,20 +59,21 @@ if not next(grants) then
   local none = (choose or rare().choice(excluded, exclusions, shun)).none
   return rare().refused(barred, asked, paused, held, none)
 end
-
 local reply = told(strikes)
 if picked[1] then
   local raised = weighted ~= '0' and rare().raised(picked, uses, weights)
   local _ = raised or call('ZCARD', uses)
+  local _ = may('HSET', meta, '', '') and may('ZREM', meta, '')
+    or rare().allowed(meta, {HSET = 2, ZREM = 1})
   -- The one key that may not have been looked at comes first: an error there leaves nothing.
   call('ZADD', leases, unpack(deadline))
   call('HSET', requests, unpack(record))
   call('ZREM', ready, unpack(picked))
   local _ = raised and call('ZADD', uses, unpack(raised))
   for _, id in ipairs(raised and {} or picked) do
-    call('ZINCRBY', uses, '1', id)
+    call('ZADD', uses, 'INCR', '1', id)
   end
-  call('HSET', meta, 'fence', text(fence + #picked), 'due',
+  call('HSET', meta, 'fence', text(last + #picked), 'due',
     tonumber(due) < now + ttl and due or ends)
 end
 return reply

@@ -9,12 +9,7 @@
 --   too_new schema
 local meta, ready, members, uses, weights, former =
   KEYS[1], KEYS[2], KEYS[9], KEYS[10], KEYS[11], KEYS[5]
-local ids, weight, named = {}, {}, {}
-for nth = 1, integer(tostring((#ARGV - 2) / 3), 0, 1000, 'members') do
-  ids[nth], weight[nth] = name(ARGV[3 * nth]), integer(ARGV[3 * nth + 1], 1, 1000, 'weight')
-  local count = ARGV[3 * nth + 2]
-  named[nth] = count ~= '' and integer(count, 0, 2199023255552, 'assignments') or nil
-end
+local ids, weight, named = members_at(3, 1000)
 
 local schema, mode, policy = unpack(call('HMGET', meta, 'schema', 'mode', 'policy'))
 local shut = closed(schema)
@@ -27,50 +22,55 @@ end
 local by_share = mode == 'shared' or policy == 'least_assigned'
 local move = moves(by_share)
 move.check_types()
+allowed(move.orders, {HDEL = 1})
 local shares, heavy = call('ZMSCORE', uses, unpack(ids)), call('HMGET', weights, unpack(ids))
 local own, standing = call('HMGET', former, unpack(ids)), call('HMGET', move.orders, unpack(ids))
+local readied, cools = call('ZMSCORE', ready, unpack(ids)), call('ZMSCORE', KEYS[3], unpack(ids))
+local leased, reasons = call('ZMSCORE', KEYS[4], unpack(ids)), call('HMGET', KEYS[8], unpack(ids))
 local lowest, lowest_share = unpack(call('ZRANGE', uses, 0, 0, 'WITHSCORES'))
-local lowest_weight = lowest and call('HGET', weights, lowest) or 1
-local lowest_count = lowest and move.assignments(lowest_share, lowest_weight) or 0
+local lowest_weight = heft(lowest and call('HGET', weights, lowest))
+local lowest_count = lowest and assignments(lowest_share, lowest_weight) or 0
 
-local changed, new, since = 0, {}, {}
-local roster, scores, ranks, loads = {}, {}, {}, {}
-local function two(list, left, right)
-  list[#list + 1], list[#list + 2] = left, right
-end
-record('add', 3, 3)
+local changed, free, orders, since, back = 0, {}, {}, {}, {}
+local roster, scores, ranks, loads, light = {}, {}, {}, {}, {}
 for nth, id in ipairs(ids) do
-  local old, w, count = shares[nth], weight[nth], named[nth]
+  local old, w, was, count = shares[nth], weight[nth], heft(heavy[nth]), named[nth]
+  local removed = standing[nth] == 'remove'
+  local placed = readied[nth] or cools[nth] or leased[nth] or reasons[nth]
   if old then
-    local before, was = move.assignments(old, heavy[nth]), tonumber(heavy[nth] or 1)
+    local before = assignments(old, was)
     count = count or before
-    local differs = count ~= before or w ~= was or standing[nth] == 'remove'
-    changed = changed + (differs and 1 or 0)
+    changed = changed + ((count ~= before or w ~= was or removed or not placed) and 1 or 0)
     two(ranks, move.share(count, w), id)
   else
-    count = count or math.max(own[nth] or 0, floor(lowest_count * w / lowest_weight))
+    count = count or math.max(tonumber(own[nth]) or 0, floor(lowest_count * w / lowest_weight))
     changed = changed + 1
-    new[#new + 1], since[#since + 1] = id, text(now + nth)
     two(roster, 0, id)
+  end
+  if not old or not placed then
+    free[#free + 1], orders[#free + 1], since[#free + 1] = id, not removed and standing[nth], now
   end
   two(scores, move.share(count, w), id)
   if w > 1 then
     two(loads, id, w)
   elseif heavy[nth] then
-    call('HDEL', weights, id)
+    light[#light + 1] = id
   end
   -- Also one that a member of this name has left behind.
-  if standing[nth] == 'remove' then
-    call('HDEL', move.orders, id)
+  if removed then
+    back[#back + 1] = id
   end
 end
+record('add', 3, 3)
+move.put('HDEL', weights, light)
+move.put('HDEL', move.orders, back)
 move.put('ZADD', members, roster)
 call('ZADD', uses, unpack(scores))
 move.put('HSET', weights, loads)
-move.put('HDEL', former, new)
+move.put('HDEL', former, free)
 call('HSET', meta, 'weighted', call('HLEN', weights))
 if by_share and #ranks > 0 then
   call('ZADD', ready, 'XX', unpack(ranks))
 end
-move.ready(new, since)
+move.settle(free, orders, {}, since)
 return {'changed', text(changed)}

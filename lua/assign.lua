@@ -25,8 +25,10 @@ local shut = closed(schema) or mode ~= 'shared' and {'exclusive'}
 if shut then
   return shut
 end
-local paused = call('HGET', string.sub(meta, 1, -5) .. 'orders', '*')
-if tonumber(due or 0) <= now then
+local _ = note or rare.ordered(orders, {})
+fence = fence + 0
+_ = fence >= 0 and fence <= LONGEST or refuse('fence')
+if not ((tonumber(due) or 0) > now) then
   rare.catch_up(true)
 end
 
@@ -50,7 +52,7 @@ end
 local place = places(picked)
 for turn, nth in ipairs(wants) do
   local least = least_of(shares, place)
-  local heavy = weight[least] or 1
+  local heavy = rare.heft(weight[least])
   shares[least] = (floor(shares[least] * heavy) + 1.5) / heavy
   grants[nth] = {picked[least], text(fence + turn), '0'}
 end
@@ -58,6 +60,7 @@ local reply, scores = told(strikes), {}
 for nth, share in ipairs(shares) do
   scores[2 * nth - 1], scores[2 * nth] = format('%.17g', share), picked[nth]
 end
+rare.allowed(meta, {HSET = 2})
 call('ZADD', uses, unpack(scores))
 call('ZADD', ready, unpack(scores))
 call('HSET', meta, 'fence', text(fence + #wants))

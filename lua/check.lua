@@ -1,25 +1,20 @@
 -- Looks for contradictions in a page of members, and in the sizes of the keys: a pool whose pages
 -- are all in order, and whose sizes agree, is in order.
 --
--- KEYS: meta ready cooling leases requests cancelled parked members uses
+-- KEYS: meta ready cooling leases requests cancelled parked members uses strikes
 -- ARGV: orders after? limit
 -- Replies:
 --   checked last? (finding id?)*
 --   uninitialised
 --   too_new schema
 local meta, ready, cooling, leases, requests = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local cancelled, parked, members, uses = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local cancelled, parked, members, uses, strikes = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local orders, after, limit = ARGV[1], ARGV[2], integer(ARGV[3], 1, 1000, 'limit')
 
-local schema, largest_ttl, due, loading =
-  unpack(call('HMGET', meta, 'schema', 'largest_ttl', 'due', 'loading'))
+local schema, largest_ttl, due, loading, note =
+  unpack(call('HMGET', meta, 'schema', 'largest_ttl', 'due', 'loading', 'note'))
 if closed(schema) then
   return closed(schema)
-end
-
-local findings = {}
-local function finding(what, id)
-  findings[#findings + 1], findings[#findings + 2] = what, id or ''
 end
 
 local function check_lease(id, deadline)
@@ -36,44 +31,44 @@ local function check_lease(id, deadline)
   end
 end
 
-local function check_order(id, place, order)
-  local barred = order == 'disable' or order == 'drain' or order == 'remove'
-  if place == 'disabled' and order ~= 'disable' and order ~= 'drain' then
-    finding('disabled_by_nobody', id)
-  elseif barred and (place == 'free' or order == 'remove' and place ~= 'leased') then
-    finding('order_ignored', id)
-  end
-end
-
-local function check(id)
-  local deadline, reason = call('ZSCORE', leases, id), call('HGET', parked, id)
-  local readied, cools = call('ZSCORE', ready, id), call('ZSCORE', cooling, id)
-  local places = (deadline and 1 or 0) + (reason and 1 or 0) + (readied and 1 or 0)
-    + (cools and 1 or 0)
-  if places ~= 1 then
-    finding('not_in_one_place', id)
-  elseif not call('ZSCORE', uses, id) then
-    finding('without_count', id)
-  end
-  if deadline then
-    check_lease(id, deadline)
-  end
-  check_order(id, deadline and 'leased' or reason or 'free', call('HGET', orders, id))
-end
 local from = after == '' and '-' or '(' .. name(after)
 local ids = call('ZRANGE', members, from, '+', 'BYLEX', 'LIMIT', 0, limit)
-for _, id in ipairs(ids) do
-  check(id)
+if #ids > 0 then
+  local deadlines, shares = call('ZMSCORE', leases, unpack(ids)), call('ZMSCORE', uses, unpack(ids))
+  local readied, cools = call('ZMSCORE', ready, unpack(ids)), call('ZMSCORE', cooling, unpack(ids))
+  local reasons, standing = call('HMGET', parked, unpack(ids)), call('HMGET', orders, unpack(ids))
+  local struck = call('HMGET', strikes, unpack(ids))
+  for nth, id in ipairs(ids) do
+    local deadline, reason = deadlines[nth], reasons[nth]
+    local places = (deadline and 1 or 0) + (reason and 1 or 0) + (readied[nth] and 1 or 0)
+      + (cools[nth] and 1 or 0)
+    if places ~= 1 then
+      finding('not_in_one_place', id)
+    elseif not shares[nth] then
+      finding('without_count', id)
+    end
+    local _ = deadline and check_lease(id, deadline)
+    if struck[nth] and not string.find(struck[nth], '^%d+:%d+$') then
+      finding('strikes_malformed', id)
+    end
+    check_order(id, deadline and 'leased' or reason or 'free', standing[nth])
+  end
 end
+local _ = call('HEXISTS', orders, '.') == 1 or finding('orders_lost')
 local leased, all = call('ZCARD', leases), call('ZCARD', members)
 if call('ZCARD', ready) + call('ZCARD', cooling) + leased + call('HLEN', parked) ~= all
   or call('ZCARD', uses) ~= all then
   finding('members_miscounted')
-elseif call('HLEN', requests) ~= 2 * leased + call('ZCARD', cancelled) + 1 then
+end
+local noted = call('HGET', requests, 'note')
+if call('HLEN', requests) ~= 2 * leased + call('ZCARD', cancelled) + (noted and 1 or 0) then
   finding('leases_miscounted')
+end
+if #(note or '') <= 64 or #(noted or '') <= 64 then
+  finding('note_missing')
 end
 for _, key in ipairs({leases, cooling}) do
   local first = call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
-  local _ = first and tonumber(first) < tonumber(due or 0) and finding('due_too_late')
+  local _ = first and tonumber(first) < (tonumber(due) or 0) and finding('due_too_late')
 end
 return {'checked', ids[limit] or '', unpack(findings)}

@@ -20,10 +20,13 @@ if shut then
   return shut
 end
 local kind = call('TYPE', orders).ok
-local paused = kind ~= 'hash' and kind ~= 'none' or call('HEXISTS', orders, '*') == 1
+-- Of a pool whose orders are lost nobody is granted anything.
+local paused = kind ~= 'hash' or call('HEXISTS', orders, '*') == 1
+  or call('HEXISTS', orders, '.') == 0
 if schema and not loading and not paused then
   return {'in_use'}
 end
+allowed(orders, {UNLINK = 0})
 record('destroy')
 call('UNLINK', orders, unpack(KEYS))
 return {'changed', '1'}

@@ -24,7 +24,7 @@ record(order, 4, 1)
 local changed = 0
 for _, id in ipairs(ids) do
   local place = roll.place(id)
-  if place == 'ready' or place == 'cooling' then
+  if place == 'ready' or place == 'cooling' or place == 'lost' then
     call('ZREM', place == 'ready' and ready or cooling, id)
     call('HSET', parked, id, 'disabled')
   end

@@ -51,12 +51,11 @@ if loss == 'after_loss' then
   hold_until = mode == 'exclusive' and text(now + largest_ttl) or '0'
 end
 record(order)
--- A server searches a hash from end to end while it is small and its texts are short: with some
--- hundred leases that would be most of what a call costs. A long text makes it look up by hash.
-local NOTE = 'Kept by reqwest-lease, not to be changed by hand. This text is long for the sake of speed.'
 call('HSET', requests, 'note', NOTE)
-call('HSET', meta, 'note', NOTE, 'due', 0, 'schema', SCHEMA, 'fence', fence, 'first_fence', fence, 'mode', mode,
-  'policy', policy, 'largest_ttl', text(largest_ttl), 'weighted', 0,
+-- Whoever finds no note among the orders does not take it for none: they may be on another node.
+call('HSET', orders, '.', NOTE)
+call('HSET', meta, 'note', NOTE, 'due', 0, 'schema', SCHEMA, 'fence', fence, 'first_fence', fence,
+  'mode', mode, 'policy', policy, 'largest_ttl', text(largest_ttl), 'weighted', 0,
   'failover_hold', failover_hold, 'hold_until', hold_until,
   'identity', string.match(call('INFO', 'replication'), 'master_replid:(%x+)') or '',
   'largest_lifetime', text(largest_lifetime))

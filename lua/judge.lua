@@ -24,6 +24,7 @@ local shut = closed(schema)
 if shut then
   return shut
 end
+last, first = tonumber(last) or 0, tonumber(first) or 0
 local move = moves(true)
 move.check_types()
 
@@ -49,12 +50,14 @@ local reply = {'ended'}
 for nth = 1, asked do
   local id, fence = ARGV[6 * nth - 5], tonumber(ARGV[6 * nth - 4])
   local cooldown, strike, code, rest, site = unpack(verdicts[nth], 1, 5)
-  local granted = mode == 'shared' and fence > tonumber(first or 0) and fence <= tonumber(last)
+  local granted = mode == 'shared' and fence > first and fence <= last
   reply[nth + 1] = 'not_owner'
   if granted and call('ZSCORE', uses, id) then
     reply[nth + 1] = 'released'
-    judge(id, fence, strike, call('HGET', strikes, id), last)
-    keep_back(id, cooldown, code)
+    judge(id, fence, strike, call('HGET', strikes, id), text(last))
+    -- Who has enabled it since that grant knew better.
+    local enabled = code and tonumber(call('HGET', strikes, '@' .. id)) or 0
+    keep_back(id, cooldown, fence > enabled and code or nil)
     if rest > 0 then
       shun(KEYS[site], id, rest)
     end

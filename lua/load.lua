@@ -11,12 +11,7 @@
 --   too_new schema
 local meta, ready, members, uses, weights = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local number = ARGV[3] ~= '' and integer(ARGV[3], 0, LONGEST, 'number')
-local ids, weight, named = {}, {}, {}
-for nth = 1, integer(tostring((#ARGV - 3) / 3), 0, 500, 'members') do
-  ids[nth], weight[nth] = name(ARGV[3 * nth + 1]), integer(ARGV[3 * nth + 2], 1, 1000, 'weight')
-  local count = ARGV[3 * nth + 3]
-  named[nth] = count ~= '' and integer(count, 0, 2199023255552, 'assignments') or nil
-end
+local ids, weight, named = members_at(4, 500)
 
 local schema, mode, policy, loading =
   unpack(call('HMGET', meta, 'schema', 'mode', 'policy', 'loading'))
@@ -32,12 +27,9 @@ local _ = call('ZCARD', ready) + call('ZCARD', members) + call('ZCARD', uses)
   + call('HLEN', weights)
 
 local changed, roster, scores, ranks, moved, loads, light = 0, {}, {}, {}, {}, {}, {}
-local function two(list, left, right)
-  list[#list + 1], list[#list + 2] = left, right
-end
 for nth, id in ipairs(ids) do
-  local old, w, was = shares[nth], weight[nth], tonumber(heavy[nth] or 1)
-  local before = old and floor(old * was)
+  local old, w, was = shares[nth], weight[nth], heft(heavy[nth])
+  local before = old and assignments(old, was)
   local count = named[nth] or before or 0
   if count ~= before or w ~= was then
     local share = string.format('%.17g', (count + 0.5) / w)
@@ -57,6 +49,7 @@ for nth, id in ipairs(ids) do
   end
 end
 
+allowed(meta, {ZADD = 2, HSET = 2, HDEL = 1})
 if number then
   record('load', 4, 3, number)
 end

@@ -11,5 +11,6 @@ local shut = closed(call('HGET', meta, 'schema'))
 if shut then
   return shut
 end
+allowed(meta, {HDEL = 1})
 record('open')
 return {'changed', text(call('HDEL', meta, 'loading'))}

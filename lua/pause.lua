@@ -11,7 +11,8 @@ local shut = closed(call('HGET', meta, 'schema'))
 if shut then
   return shut
 end
-local paused = call('HEXISTS', orders, '*') == 1
+local paused = ordered(orders, {'*'})[1]
+allowed(orders, {HSET = 2})
 record('pause')
 call('HSET', orders, '*', 'pause')
 return {'changed', paused and '0' or '1'}

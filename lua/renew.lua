@@ -20,7 +20,8 @@ if shut then
 end
 local record = call('HGET', requests, one)
 local granted_at, id = string.match(record or '', '^%d+:(%d+):%d+:(.+)$')
-local deadline = tonumber(id and call('ZSCORE', leases, id) or 0)
+local owner = id and call('HGET', requests, '@' .. id)
+local deadline = owner == one and tonumber(call('ZSCORE', leases, id) or 0) or 0
 if deadline <= now then
   return {'not_owner'}
 end

@@ -18,6 +18,7 @@ local shut = closed(schema)
 if shut then
   return shut
 end
+local paused = ordered(orders, {'*'})[1]
 local cooled = call('ZCOUNT', cooling, '-inf', text(now))
 local expired = call('ZCOUNT', leases, '-inf', text(now))
 local disabled, quarantined = 0, 0
@@ -35,7 +36,7 @@ for _, key in ipairs({leases, cooling}) do
 end
 return {
   'status', mode, policy, largest_ttl, largest_lifetime, failover_hold, fence,
-  call('HGET', orders, '*') and '1' or '0', text(math.max(hold_until - now, 0)),
+  paused and '1' or '0', text(math.max(hold_until - now, 0)),
   text(call('ZCARD', ready) + cooled), text(call('ZCARD', cooling) - cooled),
   text(call('ZCARD', leases) - expired), text(expired), text(disabled), text(quarantined),
   next and text(math.max(next - now, 0)) or '', loading and '1' or '0', version or '',

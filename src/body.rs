@@ -19,6 +19,7 @@ use crate::hold::Hold;
 use crate::options::LeaseInfo;
 use crate::outcome::Outcome;
 use crate::pool::{Expire, Key, Watchdog};
+use crate::preview::Preview;
 use crate::progress::Phase;
 use crate::report::Report;
 
@@ -30,10 +31,19 @@ pub(crate) struct Cargo {
     pub(crate) classifier: Arc<dyn Classifier>,
     /// The outcome if the body comes to its end.
     pub(crate) outcome: Outcome,
+    /// What the classifier wants to see of the body first.
+    pub(crate) preview: Option<Box<Preview>>,
     pub(crate) report: Option<Report>,
 }
 
 impl Cargo {
+    /// Shows the classifier what has come of the body, when that is all it wants or will get.
+    fn look(&mut self, is_all: bool) {
+        if let Some(preview) = self.preview.take_if(|preview| is_all || preview.is_full()) {
+            self.outcome = preview.outcome(&*self.classifier);
+        }
+    }
+
     /// Gives everything back, and tells how it ended.
     fn end(self, outcome: Outcome) {
         let Self { hold, passage, report, .. } = self;
@@ -111,7 +121,8 @@ impl Cell {
 impl Open {
     /// Gives back what it holds, and returns who waits for the body.
     fn end(self, outcome: Option<Outcome>) -> Option<Waker> {
-        let Self { body, cargo, reader, .. } = self;
+        let Self { body, mut cargo, reader, .. } = self;
+        cargo.look(true);
         // The connection closes before the endpoint can be leased again.
         drop(body);
         // What the head said stands, whatever became of the body, unless the lease ran out.
@@ -180,6 +191,10 @@ fn poll(state: &mut State, cx: &mut Context<'_>) -> Polled {
     }
     match Pin::new(&mut open.body).poll_frame(cx) {
         Poll::Ready(Some(Ok(frame))) => {
+            if let (Some(preview), Some(data)) = (&mut open.cargo.preview, frame.data_ref()) {
+                preview.add(data);
+                open.cargo.look(false);
+            }
             let last = match open.trailers {
                 true => open.body.is_end_stream(),
                 false => is_over(&open.body),
@@ -308,6 +323,7 @@ mod tests {
             route: Route::new(Scheme::Http, false),
             classifier: Arc::new(DefaultClassifier::new()),
             outcome: Outcome::Success,
+            preview: None,
             report: None,
         };
         LeasedBody::new(Body::wrap(StreamBody::new(silence)), cargo, false)

@@ -54,7 +54,7 @@ impl Engine {
         Ok(())
     }
 
-    fn pool(&self, options: &LeaseOptions) -> Result<(&Pool, &Clients), Error> {
+    pub(crate) fn pool(&self, options: &LeaseOptions) -> Result<(&Pool, &Clients), Error> {
         let named = |name| self.pools.iter().find(|(pool, _)| pool.name() == name);
         let (found, name) = match (&options.held, &options.pool) {
             (Some(held), _) => {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::id::InvalidName;
+use crate::id::{InvalidName, PoolName};
 use crate::outcome::Attempt;
 
 /// A boxed error of any type.
@@ -52,6 +52,8 @@ pub enum Kind {
     ProxyUnreachable,
     /// The endpoint refused its credentials, after all attempts.
     CredentialsRefused,
+    /// The endpoint's own rules forbid the target, after all attempts.
+    ProxyDenied,
     /// The lease ran out before the exchange was over.
     LeaseExpired,
     /// The request's own time was up while it waited for budget or lease.
@@ -85,6 +87,7 @@ impl Kind {
             Self::SiteRefuses => "site_refuses",
             Self::ProxyUnreachable => "proxy_unreachable",
             Self::CredentialsRefused => "credentials_refused",
+            Self::ProxyDenied => "proxy_denied",
             Self::LeaseExpired => "lease_expired",
             Self::TimedOut => "timed_out",
             Self::TooManyRedirects => "too_many_redirects",
@@ -143,6 +146,49 @@ impl Error {
     /// The message must hold no URL and no secret.
     pub fn store_unavailable(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Kind::StoreUnavailable, message)
+    }
+
+    /// A store that will not serve until somebody changes something (its credentials, permissions,
+    /// version or settings), for implementors of [`LeaseStore`](crate::LeaseStore). Unlike
+    /// [`store_unavailable`](Self::store_unavailable) it is not asked again.
+    ///
+    /// The call may have taken place unless [`without_effect`](Self::without_effect) says
+    /// otherwise. The message must hold no URL and no secret.
+    pub fn store_refused(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Kind::StoreRefused, message)
+    }
+
+    /// A call that breaks a store's rules and had no effect, for implementors of
+    /// [`LeaseStore`](crate::LeaseStore): a ttl of zero or over the largest, a batch that is too
+    /// large, an order that names unknown endpoints.
+    ///
+    /// The message names what and where. It must hold no URL and no secret.
+    pub fn invalid_call(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Kind::InvalidCall, message)
+    }
+
+    /// A pool that has no state in the store, for implementors of
+    /// [`LeaseStore`](crate::LeaseStore). It is never taken for an empty one.
+    ///
+    /// ```
+    /// use reqwest_lease::{Error, Kind, PoolName};
+    ///
+    /// let error = Error::pool_uninitialised(&PoolName::new("vn")?);
+    /// assert_eq!(error.kind(), Kind::PoolUninitialised);
+    /// assert!(!error.is_transient() && !error.may_have_run());
+    /// # Ok::<(), reqwest_lease::InvalidName>(())
+    /// ```
+    pub fn pool_uninitialised(pool: &PoolName) -> Self {
+        let message =
+            format!("pool {pool} has no state: it was never set up, or its state was lost");
+        Self::new(Kind::PoolUninitialised, message)
+    }
+
+    /// A pool whose state another version has written in a layout that is unknown here, for
+    /// implementors of [`LeaseStore`](crate::LeaseStore).
+    pub fn pool_too_new(pool: &PoolName) -> Self {
+        let message = format!("pool {pool} has a layout that is unknown here");
+        Self::new(Kind::PoolTooNew, message)
     }
 
     /// An inventory source's own failure, for implementors of

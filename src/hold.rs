@@ -1,8 +1,9 @@
 //! What an exchange holds on to: a lease of its own, or one that its caller holds.
 
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use tokio::time::{Instant, timeout_at};
@@ -16,35 +17,92 @@ use crate::site::Site;
 /// The right to send through one endpoint.
 pub(crate) enum Hold {
     Own(Lease),
-    Lent(HeldLease),
+    Lent(HeldLease, Option<Site>),
+    Probed(Probed),
+}
+
+/// The endpoint of a probe: with a lease, or parked and lent by an administrator's word.
+#[derive(Clone)]
+pub(crate) struct Probed(Arc<Trial>);
+
+struct Trial {
+    pool: Pool,
+    endpoint: Arc<Endpoint>,
+    state: Mutex<TrialState>,
+}
+
+struct TrialState {
+    lease: Option<Lease>,
+    seen: Option<Outcome>,
+}
+
+impl Probed {
+    pub(crate) fn new(pool: Pool, endpoint: Arc<Endpoint>, lease: Option<Lease>) -> Self {
+        Self(Arc::new(Trial {
+            pool,
+            endpoint,
+            state: Mutex::new(TrialState { lease, seen: None }),
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, TrialState> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, outcome: Outcome) {
+        let mut state = self.state();
+        state.seen = Some(outcome);
+        if let Some(lease) = &mut state.lease {
+            lease.note(outcome);
+        }
+    }
+
+    /// Gives the lease back, if there is one, and tells what was seen.
+    pub(crate) fn end(&self) -> Option<Outcome> {
+        let mut state = self.state();
+        let (lease, seen) = (state.lease.take(), state.seen);
+        drop(state);
+        drop(lease);
+        seen
+    }
+}
+
+impl fmt::Debug for Probed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Probed").field("endpoint", self.0.endpoint.id()).finish_non_exhaustive()
+    }
 }
 
 impl Hold {
     pub(crate) fn endpoint(&self) -> Arc<Endpoint> {
         match self {
             Self::Own(lease) => lease.endpoint(),
-            Self::Lent(held) => held.resolved(),
+            Self::Lent(held, _) => held.resolved(),
+            Self::Probed(probed) => probed.0.endpoint.clone(),
         }
     }
 
     pub(crate) fn pool(&self) -> &Pool {
         match self {
             Self::Own(lease) => lease.pool(),
-            Self::Lent(held) => held.pool(),
+            Self::Lent(held, _) => held.pool(),
+            Self::Probed(probed) => &probed.0.pool,
         }
     }
 
     pub(crate) fn fence(&self) -> Fence {
         match self {
             Self::Own(lease) => lease.fence(),
-            Self::Lent(held) => held.fence(),
+            Self::Lent(held, _) => held.fence(),
+            Self::Probed(probed) => probed.state().lease.as_ref().map_or(Fence(0), Lease::fence),
         }
     }
 
     pub(crate) fn trusted_until(&self) -> Option<Instant> {
         match self {
             Self::Own(lease) => lease.trusted_until(),
-            Self::Lent(held) => held.lease().trusted_until(),
+            Self::Lent(held, _) => held.lease().trusted_until(),
+            Self::Probed(probed) => probed.state().lease.as_ref().and_then(Lease::trusted_until),
         }
     }
 
@@ -56,23 +114,34 @@ impl Hold {
     pub(crate) fn trust(&mut self) -> Option<Trust> {
         match self {
             Self::Own(lease) => lease.trust(),
-            Self::Lent(held) => held.lease().trust(),
+            Self::Lent(held, _) => held.lease().trust(),
+            Self::Probed(probed) => probed.state().lease.as_mut().and_then(Lease::trust),
         }
     }
 
-    /// Whether enough of the trust is left for one more exchange: an own lease is rather taken
-    /// anew than run out of. A lent one is all there is.
-    pub(crate) fn lasts(&self) -> bool {
+    /// Whether it serves for one more exchange with this site: enough of its trust is left, and the
+    /// store knew of the site when it granted the endpoint, which may rest for another. An own lease
+    /// is rather taken anew; a lent one is all there is.
+    pub(crate) fn lasts_for(&self, site: &Site) -> bool {
         match self {
-            Self::Own(lease) => lease.lasts(),
-            Self::Lent(_) => true,
+            Self::Own(lease) => lease.lasts() && lease.is_for(site),
+            Self::Lent(..) | Self::Probed(_) => true,
         }
     }
 
-    /// What a verdict on an own lease is about from now on.
+    /// What a verdict on a lent lease is about from now on; an own one was taken for its site.
     pub(crate) fn set_site(&mut self, site: Option<Site>) {
-        if let Self::Own(lease) = self {
-            lease.set_site(site);
+        if let Self::Lent(_, of) = self {
+            *of = site;
+        }
+    }
+
+    /// Something is sent: whoever drops it from now on gives up in the middle.
+    pub(crate) fn begin(&mut self) {
+        match self {
+            Self::Own(lease) => lease.note(Outcome::Cancelled),
+            Self::Lent(held, site) => held.note(Outcome::Cancelled, site.clone()),
+            Self::Probed(_) => {}
         }
     }
 
@@ -80,7 +149,8 @@ impl Hold {
     pub(crate) fn finish(self, outcome: Outcome) {
         match self {
             Self::Own(lease) => lease.finish(outcome),
-            Self::Lent(held) => held.note(outcome),
+            Self::Lent(held, site) => held.note(outcome, site),
+            Self::Probed(probed) => probed.note(outcome),
         }
     }
 

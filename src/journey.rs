@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use reqwest::{Request, Response};
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
 use crate::body::{self, Cargo};
@@ -20,7 +21,8 @@ use crate::id::EndpointId;
 use crate::intake::{admissible, take_userinfo};
 use crate::options::{LeaseInfo, LeaseOptions, Trip};
 use crate::outcome::{Attempt, Outcome};
-use crate::pool::{Doubt, Lease, Now, Pool, Trust, Wants};
+use crate::pool::{Doubt, Lease, Now, Patience, Pool, Trust, Wants};
+use crate::preview::Preview;
 use crate::progress::{Phase, watched};
 use crate::record::Record;
 use crate::redirect::{Hop, Redirects, carry_over, next_hop};
@@ -57,6 +59,8 @@ pub(crate) struct Journey<'a, T> {
     patience: Duration,
     trip: Trip,
     suspects: Suspects,
+    /// Endpoints that are only taken when no other one is free.
+    avoid: &'a [EndpointId],
     /// What the store left unanswered when it was asked without a wait.
     doubt: Option<Doubt>,
     /// Goes along with the response.
@@ -119,6 +123,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             patience: options.max_wait.unwrap_or(pool.settings().max_wait),
             trip: Trip::default(),
             suspects: Suspects::default(),
+            avoid: &options.avoid,
             doubt: None,
         })
     }
@@ -150,12 +155,20 @@ impl<'a, T: Transport> Journey<'a, T> {
     /// Waits for the site's budget, then for a lease, holding none meanwhile.
     async fn admit(&mut self, left: Left) -> Result<Ticket, Error> {
         let mut prefer = None;
-        if let Some(passage) = left.passage {
-            let hold = Box::pin(self.lease(None)).await?;
-            if self.gate().lets(&passage) {
+        if let Some(mut passage) = left.passage {
+            let hold = {
+                let mut lease = Box::pin(self.lease(None));
+                tokio::select! {
+                    biased;
+                    hold = &mut lease => hold?,
+                    // Its places go back, for others may need them.
+                    () = passage.give_back() => lease.await?,
+                }
+            };
+            if self.gate().lets(&mut passage) {
                 return Ok(Ticket { hold, passage });
             }
-            // Its places go back first, for the next passage may need them.
+            // The next passage may need its places.
             drop(passage);
             if let Some(passage) = self.gate().try_pass() {
                 return Ok(Ticket { hold, passage });
@@ -163,7 +176,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             hold.finish(Outcome::Unused);
         }
         if let Some(mut hold) = left.hold {
-            if hold.lasts()
+            if hold.lasts_for(&self.site)
                 && let Some(passage) = self.gate().try_pass()
             {
                 hold.set_site(Some(self.site.clone()));
@@ -171,6 +184,8 @@ impl<'a, T: Transport> Journey<'a, T> {
             }
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
+            // What gives leases back comes first, and the endpoint is free when it is asked for.
+            yield_now().await;
         }
         if let Some(ticket) = Box::pin(self.admit_now(prefer.clone())).await? {
             return Ok(ticket);
@@ -207,12 +222,23 @@ impl<'a, T: Transport> Journey<'a, T> {
         let mut turn = turn.map_err(|error| self.or_timed_out(error))?;
         loop {
             self.budgeted(&mut turn).await?;
-            let hold = self.lease(prefer.clone()).await?;
-            // A slot that went stale meanwhile is charged anew, which needs no wait.
-            if turn.try_slot() {
+            let hold = tokio::select! {
+                biased;
+                hold = self.lease(prefer.clone()) => hold?,
+                never = turn.let_go() => match never {},
+            };
+            // A site without a budget may have asked for a pause meanwhile.
+            let joined = self.gate().join(&mut turn, self.patience());
+            // A slot that went stale meanwhile is charged anew.
+            let ready = match joined {
+                Ok(()) => self.budgeted_at_once(&mut turn).await,
+                Err(error) => Err(error),
+            };
+            if let Ok(true) = ready {
                 return Ok(Ticket { hold, passage: turn.spend() });
             }
             hold.finish(Outcome::Unused);
+            ready.map_err(|error| self.or_timed_out(error))?;
         }
     }
 
@@ -242,12 +268,22 @@ impl<'a, T: Transport> Journey<'a, T> {
         done.unwrap_or_else(|_| Err(turn.overdue())).map_err(|error| self.or_timed_out(error))
     }
 
+    /// Has a turn's slots for a lease in hand, and counts the time that a server took.
+    async fn budgeted_at_once(&mut self, turn: &mut Turn) -> Result<bool, Error> {
+        let started = Instant::now();
+        let ready = timeout(self.patience(), turn.slot_at_once()).await;
+        let waited = started.elapsed();
+        self.trip.budget_wait += waited;
+        self.patience = self.patience.saturating_sub(waited);
+        ready.unwrap_or_else(|_| Err(turn.overdue()))
+    }
+
     /// Waits for a lease, and counts the time.
     async fn lease(&mut self, prefer: Option<EndpointId>) -> Result<Hold, Error> {
         if let Some(hold) = self.lent()? {
             return Ok(hold);
         }
-        if !self.suspects.is_empty() {
+        if !(self.suspects.is_empty() && self.avoid.is_empty()) {
             if let Some(hold) = self.lease_now(prefer.clone()).await? {
                 return Ok(hold);
             }
@@ -256,7 +292,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
         let (wants, doubt) = (self.wants(prefer), self.doubt.take());
         let started = Instant::now();
-        let leased = self.pool.lease_after(wants, self.patience(), doubt).await;
+        let leased = self.pool.lease_after(wants, self.lease_patience(), doubt).await;
         let waited = started.elapsed();
         self.trip.lease_wait += waited;
         self.patience = self.patience.saturating_sub(waited);
@@ -266,8 +302,12 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// The caller's own lease, if it still holds: an expired one must not cost a slot.
     fn lent(&self) -> Result<Option<Hold>, Error> {
-        let Some(held) = &self.options.held else { return Ok(None) };
-        let hold = Hold::Lent(held.clone());
+        let site = Some(self.site.clone());
+        let hold = match (&self.options.probed, &self.options.held) {
+            (Some(probed), _) => Hold::Probed(probed.clone()),
+            (None, Some(held)) => Hold::Lent(held.clone(), site),
+            (None, None) => return Ok(None),
+        };
         if hold.is_trusted() {
             return Ok(Some(hold));
         }
@@ -275,9 +315,23 @@ impl<'a, T: Transport> Journey<'a, T> {
         Err(lease_expired())
     }
 
-    /// Takes a lease if that needs no wait but for the store's answer.
+    /// Takes a lease if that needs no wait but for the store's answer: on an endpoint to be avoided
+    /// only when no other is free, and then rather on one that did not fail last.
     async fn lease_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
-        let leased = Box::pin(self.pool.lease_now(self.wants(prefer), self.patience())).await;
+        while !self.avoid.is_empty() {
+            let hold = self.ask_now(prefer.clone()).await?;
+            if hold.is_some() || self.doubt.is_some() {
+                return Ok(hold);
+            }
+            let last = self.avoid.len() - 1;
+            self.avoid = if last == 0 { &[] } else { &self.avoid[last..] };
+        }
+        self.ask_now(prefer).await
+    }
+
+    async fn ask_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
+        let patience = self.lease_patience();
+        let leased = Box::pin(self.pool.lease_now(self.wants(prefer), patience)).await;
         let (now, took) = leased.map_err(|error| self.or_timed_out(error))?;
         self.trip.lease_wait += took;
         self.patience = self.patience.saturating_sub(took);
@@ -294,7 +348,14 @@ impl<'a, T: Transport> Journey<'a, T> {
         Wants {
             ttl: self.options.ttl.unwrap_or(self.pool.settings().ttl),
             site: Some(self.site.clone()),
-            exclude: self.trip.failed.iter().map(|failed| failed.endpoint.clone()).collect(),
+            exclude: self
+                .trip
+                .failed
+                .iter()
+                .map(Attempt::endpoint)
+                .chain(self.avoid)
+                .cloned()
+                .collect(),
             prefer,
         }
     }
@@ -319,9 +380,17 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
     }
 
+    /// The same for a lease, with the end that nothing moves.
+    fn lease_patience(&self) -> Patience {
+        Patience { wait: self.patience(), deadline: self.deadline }
+    }
+
     /// Tells a wait that the caller's own timeout ended from one that was too long.
     fn or_timed_out(&self, error: Error) -> Error {
-        let waiting = matches!(error.kind(), Kind::PoolExhausted | Kind::BudgetExceeded);
+        let waiting = matches!(
+            error.kind(),
+            Kind::PoolExhausted | Kind::BudgetExceeded | Kind::StoreUnavailable
+        );
         if waiting && self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Error::new(Kind::TimedOut, "the request's timeout was up while it waited")
                 .with_source(error);
@@ -341,6 +410,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             report.attempt(endpoint.id(), self.trip.failed.len() + 1);
         }
         let began = Instant::now();
+        ticket.hold.begin();
         let answer = match ticket.hold.is_trusted() {
             true => ticket.hold.within_trust(watched(self.transport.send(client, request))).await,
             false => None,
@@ -385,6 +455,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         let (kind, what) = match outcome {
             Outcome::ProxyUnreachable => (Kind::ProxyUnreachable, "could not be reached"),
             Outcome::CredentialsRefused => (Kind::CredentialsRefused, REFUSED),
+            Outcome::ProxyDenied => (Kind::ProxyDenied, "forbids the target"),
             _ => {
                 let info = Box::new(self.info(&hold, outcome));
                 hold.finish(outcome);
@@ -429,8 +500,13 @@ impl<'a, T: Transport> Journey<'a, T> {
         let Ticket { hold, passage } = sent.ticket;
         drop(passage);
         if let Err(error) = self.follow(hop) {
-            hold.finish(Outcome::Success);
+            hold.finish(outcome);
             return Err(error.into());
+        }
+        // Where a ban leads to, say, is seen through another endpoint.
+        if outcome != Outcome::Success {
+            hold.finish(outcome);
+            return Ok(Step::Again(Left::default()));
         }
         Ok(Step::Again(Left { hold: Some(hold), ..Left::default() }))
     }
@@ -444,7 +520,7 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     /// Whether the request is sent again after the pause that its answer asked for.
     fn waits_out(&self, pause: Duration) -> bool {
-        self.options.wait_out_pauses && self.replay.can_send() && pause <= self.patience()
+        self.options.wait_out_pauses && self.replay.can_follow() && pause <= self.patience()
     }
 
     /// Has another endpoint asked whether a 407 is this one's or the site's own. A 407 says that
@@ -452,7 +528,8 @@ impl<'a, T: Transport> Journey<'a, T> {
     fn doubted(&mut self, sent: Sent, response: Response) -> Result<Step, Failure<T::Error>> {
         let doubted = Outcome::CredentialsDoubted;
         let fault = self.fault(&sent.ticket.hold, Kind::CredentialsRefused, REFUSED, doubted);
-        if self.may_try_another() {
+        // The first send may still be reading a stream.
+        if self.may_try_another() && self.replay.can_follow() {
             self.suspects.add(sent.ticket.hold, &sent.record, &self.site);
             return Ok(Step::Again(Left { failure: Some(fault), ..Left::default() }));
         }
@@ -470,8 +547,11 @@ impl<'a, T: Transport> Journey<'a, T> {
         let Sent { ticket: Ticket { hold, passage }, route, .. } = sent;
         let info = self.info(&hold, outcome);
         let classifier = self.terms.classifier.clone();
+        let answer = Answer::new(response.status(), response.headers(), route, &self.site);
+        let preview = Preview::of(&answer, classifier.wants_of_body(&answer));
         let report = self.report.take();
-        body::load(response, Cargo { hold, passage, route, classifier, outcome, report }, info)
+        let cargo = Cargo { hold, passage, route, classifier, outcome, preview, report };
+        body::load(response, cargo, info)
     }
 
     /// What the caller is told of the way here.
@@ -499,7 +579,7 @@ impl<'a, T: Transport> Journey<'a, T> {
     fn may_try_another(&self) -> bool {
         let attempts = self.options.attempts.unwrap_or(self.terms.attempts).max(1) as usize;
         let tried = self.trip.failed.len();
-        self.options.held.is_none()
+        !self.options.is_bound()
             && tried < attempts
             && tried < self.pool.inventory().snapshot().len()
             && self.replay.can_send()

@@ -13,9 +13,12 @@
 //! | rates for sites | [`Budgets`] |
 //! | several requests on one endpoint | [`Pool::hold`] |
 //! | to know what served a response | [`LeaseInfo`] |
-//! | to know what became of an exchange | [`Outcome`], [`Classifier`] |
-//! | a verdict of your own on outcomes | [`Judge`] |
+//! | to know what became of an exchange | [`Outcome`], [`Classifier`], [`BanMark`] |
+//! | a verdict of your own on outcomes | [`Judge`], [`DefaultJudge`] |
+//! | no pool that weak evidence empties | [`Guard`] |
+//! | to try an endpoint by hand | [`LeaseMiddleware::probe`] |
 //! | one pool for many processes | `RedisStore` (feature `redis`), [`Pool::set_up`] |
+//! | to look after pools from a shell | the program `reqwest-lease` (feature `cli`) |
 //! | a store of your own | [`LeaseStore`] |
 //! | numbers for a dashboard | `Metric` (feature `metrics`), [`Pool::counts`] |
 //! | an inventory that follows its file | `Pool::watch_inventory` (feature `watch`) |
@@ -35,6 +38,7 @@ mod clients;
 mod endpoint;
 mod engine;
 mod error;
+mod guard;
 mod hold;
 mod id;
 mod intake;
@@ -44,6 +48,8 @@ mod middleware;
 mod options;
 mod outcome;
 mod pool;
+mod preview;
+mod probe;
 mod progress;
 mod random;
 mod record;
@@ -69,15 +75,17 @@ pub use budget::{Budget, BudgetCounts, Budgets, BudgetsBuilder, Explanation, Pau
 #[cfg(feature = "redis")]
 pub use budget::{SharedCounts, SharedLimits};
 pub use builder::LeaseBuilder;
-pub use classify::{Answer, Classifier, DefaultClassifier, Failed, Route};
+pub use classify::{Answer, BanMark, Classifier, DefaultClassifier, Failed, Route};
 pub use endpoint::{Endpoint, InvalidEndpoint, Labels, Scheme};
 pub use error::{BoxError, Error, Kind};
+pub use guard::Guard;
 pub use id::{AdminName, EndpointId, Fence, InvalidName, MAX_NAME_LENGTH, PoolName};
 pub use inventory::{Concern, Inventory, InventorySource, Reloaded, Snapshot, Warning};
 pub use middleware::LeaseMiddleware;
 pub use options::{LeaseInfo, LeaseOptions};
 pub use outcome::{Attempt, Outcome};
 pub use pool::{HeldLease, Pool, PoolBuilder};
+pub use probe::{ProbeChange, ProbeOptions, ProbeReport};
 pub use progress::Phase;
 pub use redirect::Redirects;
 #[cfg(feature = "redis")]
@@ -87,7 +95,7 @@ pub use redis::handle::Handle as RedisConnection;
 #[cfg(feature = "retry")]
 pub use retry::LeaseRetryStrategy;
 pub use secret::{Secret, Token};
-pub use service::{LeaseFuture, LeaseLayer, LeaseService, Outgoing, Sender};
+pub use service::{ExchangeError, LeaseFuture, LeaseLayer, LeaseService, Outgoing, Sender};
 pub use site::Site;
 #[cfg(any(test, feature = "test-util"))]
 pub use store::conformance;
@@ -99,12 +107,12 @@ pub use store::{
     RenewReply, RenewRequest, Setup, StandingOrder, State, Status, Term, Violation, violations,
 };
 #[cfg(feature = "redis")]
-pub use store::{RedisStore, RedisStoreBuilder};
+pub use store::{RedisStore, RedisStoreBuilder, Remains, Replica, Rights, ServerReport};
 pub use targets::Targets;
 pub use telemetry::Counts;
 #[cfg(feature = "metrics")]
 pub use telemetry::{Metric, MetricKind};
-pub use verdict::{DefaultJudge, Evidence, Judge, QuarantineCode, Strike, Verdict};
+pub use verdict::{DefaultJudge, Evidence, Judge, Others, QuarantineCode, Steps, Strike, Verdict};
 
 /// The README's code.
 #[cfg(doctest)]

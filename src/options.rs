@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::hold::Probed;
 use crate::id::{EndpointId, Fence, PoolName};
 use crate::outcome::{Attempt, Outcome};
 use crate::pool::HeldLease;
@@ -19,6 +20,7 @@ use crate::pool::HeldLease;
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
+#[must_use = "options do nothing until a request has them"]
 pub struct LeaseOptions {
     pub(crate) pool: Option<PoolName>,
     pub(crate) held: Option<HeldLease>,
@@ -28,9 +30,18 @@ pub struct LeaseOptions {
     pub(crate) renew: Option<bool>,
     pub(crate) charges: Vec<Box<str>>,
     pub(crate) wait_out_pauses: bool,
+    /// Endpoints that are only taken when no other one is free.
+    pub(crate) avoid: Vec<EndpointId>,
+    /// The endpoint of a probe.
+    pub(crate) probed: Option<Probed>,
 }
 
 impl LeaseOptions {
+    /// Whether the request goes through one endpoint, come what may.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.held.is_some() || self.probed.is_some()
+    }
+
     /// The client's defaults.
     pub fn new() -> Self {
         Self::default()
@@ -113,7 +124,9 @@ impl LeaseOptions {
 ///
 /// When the exchange itself fails, the error is reqwest's own and cannot carry it. It is then
 /// among the request's extensions, where middlewares above and callers of
-/// `ClientWithMiddleware::execute_with_extensions` find it.
+/// `ClientWithMiddleware::execute_with_extensions` find it. Of a
+/// [`LeaseService`](crate::LeaseService) the error is an [`ExchangeError`](crate::ExchangeError),
+/// which has it.
 ///
 /// ```no_run
 /// # async fn example(client: reqwest_middleware::ClientWithMiddleware) -> Result<(), Box<dyn std::error::Error>> {
@@ -134,6 +147,10 @@ pub struct LeaseInfo {
     pub(crate) outcome: Outcome,
     pub(crate) trip: Trip,
 }
+
+/// Endpoints that failed an attempt before, under a retry; among the request's extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct JustFailed(pub(crate) Vec<EndpointId>);
 
 /// What a request has gone through so far.
 #[derive(Debug, Clone, Default)]

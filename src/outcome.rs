@@ -68,7 +68,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// All of them, as tables list them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: &'static [Self] = &[
         Self::Success,
         Self::ProxyUnreachable,
         Self::CredentialsRefused,
@@ -103,6 +103,26 @@ impl Outcome {
         self.row().2
     }
 
+    /// Whether it may as well be the site's doing as the endpoint's, so that one of it proves
+    /// nothing: neither strikes nor rests of the whole endpoint follow from one site's word.
+    ///
+    /// [Brake and floor](crate::Guard) are for what is weak.
+    pub const fn is_weak(self) -> bool {
+        matches!(
+            self,
+            Self::ProxyDenied | Self::TunnelRefused | Self::BodyCut | Self::Stalled | Self::Unknown
+        )
+    }
+
+    /// Whether it is a failure that may be the endpoint's, weak or not: what the brake counts.
+    pub(crate) const fn is_against(self) -> bool {
+        self.is_weak()
+            || matches!(
+                self,
+                Self::ProxyUnreachable | Self::CredentialsRefused | Self::CredentialsDoubted
+            )
+    }
+
     /// The one table: word, meaning, default verdict. The README's is checked against it.
     const fn row(self) -> (&'static str, &'static str, &'static str) {
         match self {
@@ -125,10 +145,10 @@ impl Outcome {
                 RESTS,
             ),
             Self::ProxyDenied => {
-                ("proxy_denied", "the endpoint's own rules forbid the target", AFTER_USE)
+                ("proxy_denied", "the endpoint's own rules forbid the target", UNTOLD)
             }
             Self::TunnelRefused => {
-                ("tunnel_refused", "the endpoint refused a tunnel and told no cause", AFTER_USE)
+                ("tunnel_refused", "the endpoint refused a tunnel and told no cause", UNTOLD)
             }
             Self::TargetUnreachable => (
                 "target_unreachable",
@@ -139,22 +159,25 @@ impl Outcome {
             Self::Throttled => {
                 ("throttled", "the site asked for fewer requests (429, 503)", AFTER_USE)
             }
-            Self::Banned => ("banned", "the site's answer bore a mark of a ban", AFTER_USE),
-            Self::BodyCut => ("body_cut", "the body broke off in the middle", AFTER_USE),
-            Self::Stalled => {
-                ("stalled", "a time limit was up in handshake, head or body", AFTER_USE)
-            }
+            Self::Banned => ("banned", "the site's answer bore a mark of a ban", BANNED),
+            Self::BodyCut => ("body_cut", "the body broke off in the middle", WEAK),
+            Self::Stalled => ("stalled", "a time limit was up in handshake, head or body", WEAK),
             Self::LocalFault => ("local_fault", "the caller's own part failed", AFTER_USE),
             Self::Cancelled => ("cancelled", "the caller gave up", AFTER_USE),
             Self::Unused => ("unused", "the lease was not used", "ready at once"),
             Self::Expired => ("expired", "the lease ran out while the exchange went on", AFTER_USE),
-            Self::Unknown => ("unknown", "a failure that says nothing certain", AFTER_USE),
+            Self::Unknown => ("unknown", "a failure that says nothing certain", MILD),
         }
     }
 }
 
 const AFTER_USE: &str = "cooldown after use";
 const RESTS: &str = "one strike; rests 1 s, doubling with strikes to 10 min";
+const UNTOLD: &str = "kept from the site for 1 min; if others reach it, cooldown of 1 s to 30 s and \
+                      a strike at repetition";
+const WEAK: &str = "kept from the site for 1 min; cooldown of 1 s to 30 s, a strike at repetition";
+const MILD: &str = "cooldown of 1 s if another site saw failures too";
+const BANNED: &str = "kept from the site for 10 min";
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -14,7 +14,7 @@ use tower::{Layer, Service, ServiceExt};
 use crate::builder::LeaseBuilder;
 use crate::engine::Engine;
 use crate::error::BoxError;
-use crate::options::LeaseOptions;
+use crate::options::{LeaseInfo, LeaseOptions};
 use crate::pool::Pool;
 use crate::transport::{Failure, Transport};
 
@@ -111,7 +111,8 @@ impl<S> Layer<S> for LeaseLayer {
 /// Makes requests through leased endpoints; [`LeaseLayer`] makes one.
 ///
 /// It is always ready: waiting for budget and lease is part of the call, since both depend on
-/// the request. Errors are [`Error`](crate::Error) or those of the service inside.
+/// the request. Errors are [`Error`](crate::Error), found with
+/// [`Error::find`](crate::Error::find), or an [`ExchangeError`] around that of the service inside.
 #[derive(Clone)]
 pub struct LeaseService<S = Sender> {
     engine: Arc<Engine>,
@@ -146,9 +147,53 @@ where
         Box::pin(async move {
             engine.execute(request, &options, Inner(inner)).await.map_err(|failure| match failure {
                 Failure::Lease(error) => error.into(),
-                Failure::Exchange(error, _) => error,
+                Failure::Exchange(source, info) => ExchangeError { info, source }.into(),
             })
         })
+    }
+}
+
+/// A send that failed for another reason than the want of a lease, and how it came about.
+///
+/// It is what [`LeaseService`] fails with then. Its source is the error of the service inside; of
+/// [`Sender`] that is a `reqwest::Error`.
+///
+/// ```
+/// use reqwest_lease::{BoxError, ExchangeError, Outcome};
+///
+/// /// Whether the endpoint had a part in it, as far as that can be told.
+/// fn stalled(error: &BoxError) -> bool {
+///     let failed = error.downcast_ref::<ExchangeError>();
+///     failed.is_some_and(|failed| failed.info().outcome() == Outcome::Stalled)
+/// }
+/// ```
+#[derive(Debug)]
+pub struct ExchangeError {
+    info: Box<LeaseInfo>,
+    source: BoxError,
+}
+
+impl ExchangeError {
+    /// The endpoint that was tried last, what was seen of it, and what came before.
+    pub fn info(&self) -> &LeaseInfo {
+        &self.info
+    }
+
+    /// The error of the service inside.
+    pub fn into_source(self) -> BoxError {
+        self.source
+    }
+}
+
+impl fmt::Display for ExchangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the exchange through endpoint {} failed", self.info.endpoint())
+    }
+}
+
+impl std::error::Error for ExchangeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.source)
     }
 }
 

@@ -5,7 +5,9 @@ use std::future::Future;
 use reqwest::{Client, Request, Response};
 
 use crate::error::{BoxError, Error};
+use crate::id::EndpointId;
 use crate::options::LeaseInfo;
+use crate::outcome::Attempt;
 
 /// How a request is put on the wire once it has its endpoint's client.
 pub(crate) trait Transport: Send {
@@ -69,6 +71,17 @@ impl Transport for Wire {
 pub(crate) enum Failure<E> {
     Lease(Error),
     Exchange(E, Box<LeaseInfo>),
+}
+
+impl<E> Failure<E> {
+    /// The endpoints that failed, the last one last.
+    pub(crate) fn failed(&self) -> Vec<EndpointId> {
+        let (tried, last) = match self {
+            Self::Lease(error) => (error.tried(), None),
+            Self::Exchange(_, info) => (info.failed(), Some(info.endpoint())),
+        };
+        tried.iter().map(Attempt::endpoint).chain(last).cloned().collect()
+    }
 }
 
 impl<E> From<Error> for Failure<E> {

@@ -4,16 +4,20 @@
 -- KEYS: budget passages?
 -- ARGV: interval_us burst probe_us empty (most passage hold_us)*
 -- Replies:
---   reserved wait_us tat number probe entered stepped_us
---   paused left_us level
---   probing left_us level
---   full left_us
+--   reserved wait_us tat number probed_level entered stepped_us
+--   paused left_us level stepped_us
+--   probing left_us stepped_us
+--   full left_us stepped_us
 local passages = KEYS[2]
 local interval = integer(ARGV[1], 1, LONGEST, 'interval')
 local ahead = integer(ARGV[2], 1, LONGEST, 'burst') * interval
 local probe_us = integer(ARGV[3], 1, LONGEST, 'probe')
 if ahead > LONGEST then
   refuse('burst')
+end
+local most, hold
+if ARGV[5] then
+  most, hold = integer(ARGV[5], 1, LONGEST, 'most'), integer(ARGV[7], 1, LONGEST, 'hold')
 end
 
 if pace ~= interval and tat > now then
@@ -24,10 +28,12 @@ if pace ~= interval and tat > now then
   end
 end
 pace = interval
-if now < till then
-  return {'paused', text(till - now), text(level)}
-elseif level > 0 and now < probe then
-  return {'probing', text(probe - now), text(level)}
+if now < till or level > 0 and now < probe then
+  follow_clock()
+  if now < till then
+    return {'paused', text(till - now), text(level), text(stepped)}
+  end
+  return {'probing', text(probe - now), text(stepped)}
 end
 
 local full = ahead - interval
@@ -39,27 +45,26 @@ elseif tat < now then
   tat = now
 end
 local slot = max(now, tat - full)
+local enters = ARGV[5] and slot == now
+if enters then
+  local left = wait_for_place(passages, most, ARGV[6], hold)
+  if left then
+    follow_clock()
+    return {'full', text(left), text(stepped)}
+  end
+  may_take_place(passages)
+elseif ARGV[5] then
+  -- Not the place is looked for now, but a key of another kind is told before the slot is charged.
+  call('ZCARD', passages)
+end
 tat = tat + interval
-local probes = level > 0 and '1' or '0'
 if level > 0 then
   probe = slot + probe_us
 end
-
-local entered = '0'
-if passages then
-  local most, hold = integer(ARGV[5], 1, LONGEST, 'most'), integer(ARGV[7], 1, LONGEST, 'hold')
-  follow_clock(passages)
-  if slot == now then
-    local left = wait_for_place(passages, most, ARGV[6])
-    if left then
-      return {'full', text(left)}
-    end
-    entered = '1'
-    save()
-    take_place(passages, ARGV[6], hold)
-  end
+save()
+if enters then
+  take_place(passages, ARGV[6], hold)
 end
-if entered == '0' then
-  save()
-end
-return {'reserved', text(slot - now), text(tat), text(number), probes, entered, text(stepped)}
+return {
+  'reserved', text(slot - now), text(tat), text(number), text(level), enters and '1' or '0', text(stepped),
+}

@@ -16,6 +16,7 @@ local function record(order, first, step, number)
   for nth = 1, math.min(here, 32) do
     some[nth] = ARGV[first + (nth - 1) * step]
   end
+  allowed(KEYS[1], {HSET = 2})
   call('XADD', trail, 'MAXLEN', '~', '10000', '*', 'by', ARGV[1], 'order', order,
     'version', ARGV[2], 'at', stamp, 'number', text(number or here), 'ids', table.concat(some, ' '))
   -- What is to be erased may hold anything.

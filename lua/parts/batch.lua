@@ -24,15 +24,14 @@ end
 -- The answer when no token has a grant.
 local function refused(barred, asked, paused, held, none)
   return barred == asked and {'cancelled'} or paused and {'paused'}
-    or held > now and {'hold', text(held - now)} or none()
+    or held > now and {'hold', text(math.min(held - now, LONGEST))} or none()
 end
 
 -- The shares of endpoints after one more assignment each, with their ids.
 local function raised(ids, uses, weights)
   local shares, scores = call('ZMSCORE', uses, unpack(ids)), {}
   for nth, weight in ipairs(call('HMGET', weights, unpack(ids))) do
-    local count = floor((shares[nth] or 0.5) * (weight or 1))
-    scores[2 * nth - 1] = format('%.17g', (count + 1.5) / (weight or 1))
+    scores[2 * nth - 1] = format('%.17g', (assignments(shares[nth], weight) + 1.5) / heft(weight))
     scores[2 * nth] = ids[nth]
   end
   return scores

@@ -1,8 +1,10 @@
 -- Picks ready endpoints for a request with exclusions, shuns, a preference or a random start.
 local function choice(excluded, exclusions, shun)
   local ready, cooling, leases = KEYS[2], KEYS[3], KEYS[4]
-  -- Most endpoints looked at from either start while those are excluded or shunned.
+  -- Most endpoints looked at from the head while those are excluded or shunned; and from elsewhere.
   local SCAN = 128
+  -- How many more the call may look at in all.
+  local left = 2 * SCAN
   local choose, found, taken = {}, {}, {}
   -- The end of the first shun that was met.
   local soonest
@@ -27,9 +29,11 @@ local function choice(excluded, exclusions, shun)
   -- Looks at `bound` of the ready at most, from position `from` on.
   local function scan(from, bound, most)
     local width = most - #found
+    bound = math.min(bound, left)
     while #found < most and bound > 0 do
       width = math.min(bound, width)
       local ids = call('ZRANGE', ready, from, from + width - 1)
+      left = left - width
       take(ids, most)
       if #ids < width then
         return
@@ -62,8 +66,8 @@ local function choice(excluded, exclusions, shun)
     local all = call('ZCARD', ready)
     for nth = #found + 1, math.min(most, all) do
       local start = floor(random / 4294967296 * all)
-      scan(start, SCAN, nth)
-      scan(0, math.min(SCAN, start), nth)
+      scan(start, left, nth)
+      scan(0, math.min(left, start), nth)
       -- Numbers that the client's one number leads to (Numerical Recipes' generator).
       random = (random * 1664525 + 1013904223) % 4294967296
     end

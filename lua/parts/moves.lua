@@ -18,21 +18,20 @@ local function moves(by_share)
 
   -- Before a call writes to keys that it has not read: what an error leaves written stays so.
   function move.check_types()
+    ordered(move.orders, {})
+    allowed(meta, {
+      EXISTS = 0, HDEL = 1, HGET = 1, HLEN = 0, HMGET = 1, HSCAN = 1, HSET = 2, PEXPIREAT = 1,
+      ZADD = 2, ZCARD = 0, ZCOUNT = 2, ZMSCORE = 1, ZRANGE = 2, ZREM = 1, ZSCORE = 1,
+    })
     for nth, key in ipairs(KEYS) do
       check_type(key, types[nth] or 'zset')
     end
-    check_type(move.orders, 'hash')
   end
 
   function move.put(command, key, items)
     if #items > 0 then
       call(command, key, unpack(items))
     end
-  end
-
-  -- Assignments of a member with this share, which is (assignments + 1/2) / weight.
-  function move.assignments(share, weight)
-    return floor((share or 0.5) * (weight or 1))
   end
 
   function move.share(count, weight)
@@ -55,8 +54,23 @@ local function moves(by_share)
 
   -- Sees to it that calls look for what has ended from then on.
   function move.expect(time)
-    if time < tonumber(call('HGET', meta, 'due') or 0) then
+    if time < (tonumber(call('HGET', meta, 'due')) or 0) then
       call('HSET', meta, 'due', text(time))
+    end
+  end
+
+  -- Ids that come and go must not fill the memory: as many as come are forgotten.
+  local function forget(coming)
+    local over, cursor = call('HLEN', former) + coming - 100000, text(now % 131072)
+    for _ = 1, 16 do
+      if over <= 0 then
+        return
+      end
+      local page, some = call('HSCAN', former, cursor, 'COUNT', text(math.min(over, 1024))), {}
+      for nth = 1, #page[2], 2 do
+        some[#some + 1] = page[2][nth]
+      end
+      cursor, over = page[1], over - (some[1] and call('HDEL', former, unpack(some)) or 0)
     end
   end
 
@@ -67,23 +81,17 @@ local function moves(by_share)
     end
     local shares = call('ZMSCORE', uses, unpack(ids))
     local weight = call('HMGET', weights, unpack(ids))
-    local counts = {}
+    local counts, fields = {}, {}
     for nth, id in ipairs(ids) do
-      counts[2 * nth - 1] = id
-      counts[2 * nth] = text(move.assignments(shares[nth], weight[nth]))
+      counts[2 * nth - 1], counts[2 * nth] = id, text(assignments(shares[nth], weight[nth]))
+      fields[2 * nth - 1], fields[2 * nth] = id, '@' .. id
     end
+    forget(#ids)
     call('HSET', former, unpack(counts))
-    -- Ids that come and go must not fill the memory: some that have gone are forgotten.
-    if call('HLEN', former) > 100000 then
-      local some = call('HSCAN', former, now % 131072, 'COUNT', 128)[2]
-      for nth = 1, #some, 2 do
-        call('HDEL', former, some[nth])
-      end
-    end
     call('ZREM', members, unpack(ids))
     call('ZREM', uses, unpack(ids))
     call('HDEL', weights, unpack(ids))
-    call('HDEL', strikes, unpack(ids))
+    call('HDEL', strikes, unpack(fields))
     call('HSET', meta, 'weighted', call('HLEN', weights))
   end
 
@@ -93,12 +101,12 @@ local function moves(by_share)
     local free, since, cool, park, gone, soonest = {}, {}, {}, {}, {}, nil
     for nth, id in ipairs(ids) do
       local order, code = standing[nth], codes[nth]
+      -- An order to quarantine may stand behind one to disable, which outlasts it.
+      code = order and string.match(order, 'quarantine:(.+)$') or code
       -- Those of one call keep their order.
       local at = ready_at[nth] + nth - 1
       if order == 'remove' then
         gone[#gone + 1] = id
-      elseif order and string.sub(order, 1, 11) == 'quarantine:' then
-        park[#park + 1], park[#park + 2] = id, 'quarantined:' .. string.sub(order, 12)
       elseif code then
         park[#park + 1], park[#park + 2] = id, 'quarantined:' .. code
       elseif order then

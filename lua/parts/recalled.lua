@@ -1,3 +1,7 @@
+-- Whether the pool is paused, and the note that stands among its orders.
+local orders = string.sub(KEYS[1], 1, -5) .. 'orders'
+local paused, note = unpack(call('HMGET', orders, '*', '.'))
+
 -- The endpoints that the request excludes, as a set, and their number.
 local excluded, exclusions = {}, #ARGV - 5 - asked
 if exclusions > 0 then
@@ -33,7 +37,7 @@ local function told(strikes)
     if grant then
       local record = struck[(at + 4) / 5]
       reply[at + 1], reply[at + 2], reply[at + 3] = text(nth), grant[1], grant[2]
-      reply[at + 4] = record and string.match(record, '^%d+') or '0'
+      reply[at + 4] = record and string.match(record, '^(%d+):%d+$') or '0'
       reply[at + 5] = grant[3]
       at = at + 5
     end

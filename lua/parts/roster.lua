@@ -25,6 +25,7 @@ local function roster(move)
       return shut
     end
     move.check_types()
+    allowed(move.orders, {HSET = 2, HDEL = 1})
     if #ids == 0 then
       return nil
     end
@@ -37,19 +38,31 @@ local function roster(move)
 
   function roll.place(id)
     return call('HGET', parked, id) or call('ZSCORE', ready, id) and 'ready'
-      or call('ZSCORE', cooling, id) and 'cooling' or 'leased'
+      or call('ZSCORE', cooling, id) and 'cooling' or call('ZSCORE', KEYS[4], id) and 'leased'
+      or 'lost'
   end
 
-  -- The order that stands; one for quarantine ends when it is carried out.
+  -- The order that stands, maybe with one for quarantine behind it, which ends when it is carried
+  -- out: when the lease ends.
   function roll.order(id, place)
-    local order = call('HGET', move.orders, id)
-    local over = order and place ~= 'leased' and string.sub(order, 1, 11) == 'quarantine:'
-    return not over and order or nil
+    local order = call('HGET', move.orders, id) or nil
+    if order and place ~= 'leased' then
+      order = string.gsub(order, ':?quarantine:.+$', '')
+    end
+    return order ~= '' and order or nil
   end
 
-  -- Records an order, unless the member is on its way out; 1 if that was news.
+  -- Records an order, unless the member is on its way out; 1 if that was news. An order to disable
+  -- and one for quarantine stand beside each other.
   function roll.stand(id, place, order)
-    local standing = roll.order(id, place)
+    local standing = roll.order(id, place) or ''
+    if string.find(order, '^quarantine:') then
+      local bar = string.match(standing, '^disable') or string.match(standing, '^drain')
+      order = bar and bar .. ':' .. order or order
+    elseif order ~= 'remove' then
+      local code = string.match(standing, 'quarantine:.+$')
+      order = code and order .. ':' .. code or order
+    end
     if standing == order or standing == 'remove' then
       return 0
     end
@@ -59,10 +72,15 @@ local function roster(move)
 
   -- Forgets some orders to remove what is gone: workers, who carry them out, cannot.
   function roll.sweep()
-    local some = call('HSCAN', move.orders, now % 131072, 'COUNT', 128)[2]
-    for nth = 1, math.min(#some, 256), 2 do
-      if some[nth + 1] == 'remove' and not call('ZSCORE', uses, some[nth]) then
-        call('HDEL', move.orders, some[nth])
+    local cursor = text(now % 131072)
+    -- The second look begins at the start where the first has come to the end.
+    for _ = 1, 2 do
+      local page, some = call('HSCAN', move.orders, cursor, 'COUNT', '128'), nil
+      cursor, some = page[1], page[2]
+      for nth = 1, math.min(#some, 256), 2 do
+        if some[nth + 1] == 'remove' and not call('ZSCORE', uses, some[nth]) then
+          call('HDEL', move.orders, some[nth])
+        end
       end
     end
   end

@@ -1,6 +1,6 @@
 -- Calls cost a server mostly small things: a function made costs as much as a lookup, and so does
 -- a number among the words of a command. So what is constant is a string.
-local call, floor, format = redis.call, math.floor, string.format
+local call, may, floor, format = redis.call, redis.acl_check_cmd, math.floor, string.format
 
 -- The layout of the keys; another number is another layout.
 local SCHEMA = '1'

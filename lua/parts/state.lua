@@ -37,3 +37,11 @@ local function save()
   end
   call('SET', KEYS[1], state, 'PX', math.ceil((ends - now) / 1000) + MARGIN_MS)
 end
+
+-- Notes a clock that was set back. A call that did not would be met by the same step again, and no
+-- wait would pass.
+local function follow_clock()
+  if stepped > 0 then
+    save()
+  end
+end

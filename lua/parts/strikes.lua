@@ -1,7 +1,8 @@
 -- Counts strikes: one for holders that fail at once, and a success ends only those from before
 -- its grant.
 local function judge(id, fence, strike, record, last)
-  local count, struck_at = string.match(record or '0:0', '^(%d+):(%d+)$')
+  local count, struck_at = string.match(record or '', '^(%d+):(%d+)$')
+  count, struck_at = count or '0', struck_at or '0'
   if tonumber(struck_at) >= tonumber(fence) then
     return
   elseif strike == 'add' then

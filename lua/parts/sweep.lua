@@ -33,13 +33,15 @@ local function sweeper(move)
       tokens[nth] = tokens[nth] or ''
     end
     local records = call('HMGET', requests, unpack(tokens))
-    local standing = call('HMGET', move.orders, unpack(ids))
+    local standing = ordered(move.orders, ids)
     for nth, deadline in ipairs(ready_at) do
-      local cooldown = string.match(records[nth] or '', '^%d+:%d+:(%d+):')
-      ready_at[nth] = deadline + (cooldown or 0)
+      local cooldown, id = string.match(records[nth] or '', '^%d+:%d+:(%d+):(.+)$')
+      ready_at[nth] = deadline + math.min(cooldown or 0, LONGEST)
+      if id == ids[nth] then
+        fields[#fields + 1] = tokens[nth]
+      end
     end
     call('HDEL', requests, unpack(fields))
-    call('HDEL', requests, unpack(tokens))
     call('ZREM', leases, unpack(ids))
     move.settle(ids, standing, {}, ready_at)
   end
@@ -83,7 +85,9 @@ local function sweeper(move)
       return nil
     end
     local fence, id = string.match(record, '^(%d+):%d+:%d+:(.+)$')
-    local deadline = id and call('ZSCORE', leases, id)
+    -- A record that its endpoint does not point back to is of a lease that is over.
+    local owner = id and call('HGET', requests, '@' .. id) == token
+    local deadline = owner and call('ZSCORE', leases, id)
     if deadline and tonumber(deadline) > now then
       return 'lease', {id, fence, text(deadline - now)}
     elseif deadline then

@@ -11,7 +11,7 @@ end
 
 -- Readies endpoints that nothing stands against, by rank where they have one, or lets them cool.
 -- These keys have not been looked at: this comes before other writes, and an error leaves nothing.
-local function free(ids, ready_at, ranks, due)
+local function free(ids, ready_at, ranks, due, struck)
   local ready, cool, soonest = {}, {}, nil
   for nth, id in ipairs(ids) do
     -- Those of one call keep their order.
@@ -23,10 +23,16 @@ local function free(ids, ready_at, ranks, due)
       ready[#ready + 1], ready[#ready + 2] = ranks[nth] or text(at), id
     end
   end
+  -- The command that the user lacks of those behind the first write.
+  local lacks = not may('HDEL', KEYS[1], '') and 'HDEL' or not may('ZREM', KEYS[1], '') and 'ZREM'
+    or (struck or soonest) and not may('HSET', KEYS[1], '', '') and 'HSET'
+  if lacks then
+    error({err = 'NOPERM ' .. lacks})
+  end
   if soonest then
     local _ = ready[1] and call('ZCARD', KEYS[2])
     call('ZADD', KEYS[3], unpack(cool))
-    _ = soonest < tonumber(due or 0) and call('HSET', KEYS[1], 'due', text(soonest))
+    _ = soonest < (tonumber(due) or 0) and call('HSET', KEYS[1], 'due', text(soonest))
   end
   local _ = ready[1] and call('ZADD', KEYS[2], unpack(ready))
 end

@@ -23,7 +23,7 @@ use crate::site::Site;
 /// - default budget: none, sites without a rule are not limited
 /// - budgets of keys: none, keys without a rule are not limited
 /// - pauses: as [`Pauses::new`] says
-/// - most sites: 100,000, some 40 MB
+/// - most sites: 100,000, some 40 MB, and up to 100 MB where budgets are shared
 /// - most waiting before one bucket: 100,000
 #[derive(Clone)]
 #[must_use]
@@ -174,12 +174,14 @@ impl BudgetsBuilder {
     }
 
     /// How many sites and keys without a rule of their own are remembered, 100,000 if not given,
-    /// at most some 400 bytes each. Rounded up to a multiple of 16.
+    /// at most some 400 bytes each, and 1,000 where budgets are [shared](Self::shared). Rounded up
+    /// to a multiple of 16.
     ///
     /// Beyond it, sites that have rested until their bucket is full are forgotten, which changes
     /// nothing for them. Others never are: where no room is left, newcomers share one bucket,
     /// with a warning, and [`BudgetCounts::overflowed`](crate::BudgetCounts::overflowed) counts
-    /// them.
+    /// them. They share its pauses too: one site of them that asks for one holds all of them up.
+    /// Where budgets are shared, newcomers of all processes share that bucket.
     pub fn max_sites(mut self, max_sites: usize) -> Self {
         self.max_sites = max_sites;
         self

@@ -52,11 +52,25 @@ impl<'a> Gate<'a> {
         };
         let found = keys.iter().map(|key| find(key)).enumerate();
         let mut buckets: SmallVec<[_; 1]> = found.filter_map(bucket).collect();
-        // Any order will do that is the same for all; two keys can have one bucket.
-        buckets.sort_unstable_by_key(|bucket| Arc::as_ptr(&bucket.queue));
+        // Any order will do that is the same for all, also in other processes that share them. Two
+        // keys can have one bucket, the overflow's.
+        buckets.sort_unstable_by_key(|Bucket { queue, key }| {
+            let name = key.filter(|_| !queue.is_overflow).map(|nth| &keys[nth]);
+            (queue.is_overflow, name, Arc::as_ptr(queue))
+        });
         buckets.dedup_by(|one, other| Arc::ptr_eq(&one.queue, &other.queue));
         buckets.extend(queue.map(|queue| Bucket { queue, key: None }));
         Self { site, keys, buckets, now }
+    }
+
+    #[cfg(test)]
+    pub(super) fn queues(&self) -> impl Iterator<Item = &Arc<Queue>> {
+        self.buckets.iter().map(|bucket| &bucket.queue)
+    }
+
+    #[cfg(test)]
+    pub(super) fn key_names(&self) -> impl Iterator<Item = &str> {
+        self.buckets.iter().filter_map(|bucket| bucket.key.map(|nth| &*self.keys[nth]))
     }
 
     /// Whether nobody is queued before any bucket, and each has a slot due now.
@@ -87,16 +101,27 @@ impl<'a> Gate<'a> {
         }
         let good_until = states.iter().map(|state| state.schedule.good_until()).min()?;
         let stays = each().zip(&mut states).filter_map(|(queue, state)| queue.spend(state, now));
-        Some(Passage::until(now, good_until, stays.collect()))
+        Some(Passage::of(self.buckets.len(), now, good_until, stays.collect()))
     }
 
-    /// Whether another attempt may use the passage of one that the site has not seen.
-    pub(crate) fn lets(&self, passage: &Passage) -> bool {
+    /// Whether another attempt may use the passage of one that the site has not seen, and then
+    /// has it go out now.
+    ///
+    /// It may not if a bucket was paused meanwhile, unless this is the pause's probe, nor if a
+    /// bucket has come up that it never passed.
+    pub(crate) fn lets(&self, passage: &mut Passage) -> bool {
         let now = self.now;
         let paused = |bucket: &Bucket| {
-            bucket.queue.state().pause.as_deref().is_some_and(|pause| pause.is_on(now))
+            bucket.queue.state().pause.as_deref().is_some_and(|pause| {
+                pause.is_on(now) || pause.is_open() && !passage.probes(&bucket.queue, pause)
+            })
         };
-        passage.is_good_at(now) && !self.buckets.iter().any(paused)
+        let passed = self.buckets.len() <= passage.buckets && now <= passage.good_until;
+        let lets = passed && !self.buckets.iter().any(paused);
+        if lets {
+            passage.sent = now;
+        }
+        lets
     }
 
     /// Enters all queues; each wait is judged now.
@@ -107,18 +132,36 @@ impl<'a> Gate<'a> {
     /// than `max_wait`, with the time that it would take, and
     /// [`Kind::SiteRefuses`](crate::Kind::SiteRefuses) while it does. Nothing is charged.
     pub(crate) fn turn(&self, max_wait: Duration) -> Result<Turn, Error> {
-        let mut turn = Turn { places: SmallVec::new() };
-        let Some(first) = self.buckets.first() else { return Ok(turn) };
-        let (now, ticket) = (self.now, first.queue.limit.common.ticket());
-        for Bucket { queue, key } in &self.buckets {
-            let name = key.map_or(self.site.as_str(), |nth| &self.keys[nth]);
-            turn.places.push(Place::enter(queue, name, ticket, now, max_wait)?);
-        }
+        let mut turn = Turn { places: SmallVec::new(), looked: self.now };
+        self.join(&mut turn, max_wait)?;
         // Later buckets serve others until the first one is had.
         if let Some(first) = turn.places.first_mut() {
             first.take_up();
         }
         Ok(turn)
+    }
+
+    /// Enters the queues that a turn is not in yet: a site without a budget has one only while it
+    /// is paused or slowed.
+    ///
+    /// # Errors
+    ///
+    /// As [`turn`](Self::turn).
+    pub(crate) fn join(&self, turn: &mut Turn, max_wait: Duration) -> Result<(), Error> {
+        turn.looked = self.now;
+        let mut comes = self.now;
+        for Bucket { queue, key } in &self.buckets {
+            if turn.places.iter().any(|place| place.is_before(queue)) {
+                continue;
+            }
+            let first = turn.places.first().map(Place::ticket);
+            let ticket = first.unwrap_or_else(|| queue.limit.common.ticket());
+            let name = key.map_or(self.site.as_str(), |nth| &self.keys[nth]);
+            let (place, goes) = Place::enter(queue, name, ticket, self.now, (comes, max_wait))?;
+            turn.places.push(place);
+            comes = comes.max(goes);
+        }
+        Ok(())
     }
 }
 
@@ -127,10 +170,10 @@ impl<'a> Gate<'a> {
 /// Nobody is the head meanwhile, for who enters has to take the same lock.
 fn try_pass(queue: &Arc<Queue>, now: At) -> Option<Passage> {
     let mut state = queue.state();
-    if state.waiting > 0 || queue.look(&mut state, now, now) != Step::Go {
+    if state.queued() > 0 || queue.look(&mut state, now, now) != Step::Go {
         return None;
     }
     let good_until = state.schedule.good_until();
     let stay = queue.spend(&mut state, now);
-    Some(Passage::until(now, good_until, Vec::from_iter(stay)))
+    Some(Passage::of(1, now, good_until, Vec::from_iter(stay)))
 }

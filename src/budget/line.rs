@@ -89,7 +89,6 @@ impl Line {
         usize::from(head) + self.behind.range(..ticket).count()
     }
 
-    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.head.is_none() && self.behind.is_empty()
     }

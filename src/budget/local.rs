@@ -20,8 +20,9 @@ use crate::error::Error;
 /// server decides on all three in the one call of [`reserve`](Self::reserve), and the queue's
 /// books only follow.
 pub(super) trait Limiter: Send + Sync {
-    /// Charges the earliest slot at or after `from`.
-    fn reserve(&self, from: At) -> Reservation;
+    /// Charges the earliest slot at or after `from`. With `early` its place in flight is taken at
+    /// once, for the slot may be used before it is due.
+    fn reserve(&self, from: At, early: bool) -> Reservation;
 
     /// Charges the earliest slot at or after `from` only if it is due by `now`, without asking
     /// anybody; one that asks a server never has such a slot.
@@ -35,16 +36,36 @@ pub(super) trait Limiter: Send + Sync {
     /// nothing was charged after it.
     fn lapsed(&self, _slot: Slot) {}
 
+    /// Nobody is left for the slot that is asked for: it may be given back before it is due.
+    fn unwanted(&self) {}
+
     /// The exchange that went out with this place in flight has ended.
     fn left(&self, _place: u64) {}
 
-    /// The site asked this process for a pause, `nth` without a success between; `said` tells
-    /// whether it named the time itself.
-    fn paused(&self, _until: At, _nth: u32, _said: bool) {}
+    /// The slot that the queue has is used by a request that goes out now; how a server admitted
+    /// it, if one did.
+    fn spent(&self) -> Option<Admission> {
+        None
+    }
 
-    /// The site answered, for the first time since it asked for a pause.
-    fn succeeded(&self) {}
+    /// The site asked this process for a pause, `nth` without a success between; `said` tells
+    /// whether it named the time itself. `admission` is that of the request that it refused.
+    fn paused(&self, _until: At, _nth: u32, _said: bool, _admission: Option<Admission>) {}
+
+    /// The site has answered the one request that finds out whether a pause is over.
+    fn succeeded(&self, _probe: Admission) {}
+
+    /// A user ends the site's pause; whether there was one.
+    fn end_pause(&self) -> Pending<bool> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
+    /// That request ended without an answer of the site: another one may find out.
+    fn unanswered(&self, _probe: Admission) {}
 }
+
+/// What a server is asked.
+pub(super) type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 /// The answer to [`Limiter::reserve`].
 pub(super) enum Reservation {
@@ -53,20 +74,46 @@ pub(super) enum Reservation {
     /// Decided elsewhere. The queue runs it in a task of its own, so that a head which gives up
     /// meanwhile orphans nothing: the slot is booked for the queue when it comes back.
     #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis is asked"))]
-    Asked(Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>),
+    Asked(Pending<Reply>),
 }
 
 /// What a server says.
 #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis is asked"))]
 pub(super) enum Reply {
     /// A slot is charged, and a place in flight taken where the budget has such.
-    Slot(Slot),
+    Slot(Slot, Known),
     /// All places in flight are taken and nothing is charged: the head asks again at `again`, or
     /// when a place of this process comes free.
     Full { again: At },
     /// The site is paused and nothing is charged: the head asks again at `until`. `nth` as in
     /// [`Limiter::paused`].
     Paused { until: At, nth: u32 },
+    /// Another process finds out whether a pause is over, and nothing is charged: the head asks
+    /// again at `again`.
+    Probing { again: At },
+}
+
+/// What a server that grants a slot knows of the site's pauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis is asked"))]
+pub(super) enum Known {
+    /// It was not asked.
+    Nothing,
+    NoPause,
+    /// The site was paused, the `nth` time without a success, and the slot is for the one request
+    /// that finds out whether it answers again.
+    Ended {
+        nth: u32,
+    },
+}
+
+/// How a server admitted a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Admission {
+    /// The number of the site's last pause then.
+    pub(super) known: u64,
+    /// It finds out whether that one is over.
+    pub(super) probe: bool,
 }
 
 /// A slot that was charged.
@@ -124,7 +171,7 @@ impl Local {
 }
 
 impl Limiter for Local {
-    fn reserve(&self, from: At) -> Reservation {
+    fn reserve(&self, from: At, _early: bool) -> Reservation {
         let at = self.reserve_by(from, At::NEVER).unwrap_or(from);
         Reservation::Now(Slot { at, place: None })
     }

@@ -238,7 +238,7 @@ impl fmt::Debug for Budgets {
     }
 }
 
-/// More hosts than one process crawls at a time, in some 40 MB.
+/// More hosts than one process crawls at a time, in some 40 MB, or up to 100 MB where they are shared.
 const DEFAULT_MAX_SITES: usize = 100_000;
 
 /// More than one process has requests under way.

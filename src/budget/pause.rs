@@ -150,6 +150,30 @@ impl Pause {
         Event::Began
     }
 
+    /// A server tells of a pause, the `nth` without a success.
+    pub(super) fn told(&mut self, until: At, nth: u32, now: At) {
+        if self.nth != nth || self.probe == Probe::Answered {
+            self.began = Some(now);
+        }
+        (self.until, self.nth, self.probe) = (self.until.max(until), nth, Probe::Due);
+    }
+
+    /// A server lets one request find out whether the `nth` pause is over.
+    pub(super) fn lets_probe(&mut self, nth: u32, now: At) {
+        if self.nth != nth || self.probe == Probe::Answered {
+            // The request goes out after it began, at this moment at the earliest.
+            self.began = Some(now.minus(1));
+        }
+        (self.until, self.nth, self.probe) = (self.until.max(now), nth, Probe::Due);
+    }
+
+    /// A server that was asked at `asked` knows of no pause.
+    pub(super) fn is_over(&mut self, asked: At) {
+        if self.began.is_none_or(|began| began < asked) {
+            (self.probe, self.nth) = (Probe::Answered, 0);
+        }
+    }
+
     /// A request that was sent at `sent` was answered; whether that ends what the pause began.
     pub(super) fn answered(&mut self, sent: At) -> bool {
         let ends = self.probe != Probe::Answered && sent >= self.until;
@@ -161,6 +185,11 @@ impl Pause {
 
     pub(super) fn is_on(&self, now: At) -> bool {
         now < self.until
+    }
+
+    /// Whether nobody knows yet that it is over.
+    pub(super) fn is_open(&self) -> bool {
+        self.probe != Probe::Answered
     }
 
     /// Whether the site is not worth waiting for: it went on refusing after `most` pauses.

@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::clock::At;
 use super::limit::Limit;
 use super::line::Line;
-use super::local::{Limiter, Local, Slot};
+use super::local::{Admission, Limiter, Local, Slot};
 use super::pause::{Pause, Probe};
 use super::remote::Remote;
 use super::schedule::{By, Schedule};
@@ -17,6 +19,8 @@ use super::turn::Cause;
 pub(super) struct Queue {
     pub(super) limit: Arc<Limit>,
     pub(super) limiter: Limits,
+    /// Whether names without room for a bucket of their own share it.
+    pub(super) is_overflow: bool,
     state: Mutex<State>,
 }
 
@@ -31,8 +35,10 @@ pub(super) enum Limits {
 
 pub(super) struct State {
     pub(super) schedule: Schedule,
-    /// Those who have entered and not gone out yet, in the line or stepped aside.
+    /// Those who have entered and not gone out yet.
     pub(super) waiting: u32,
+    /// Those of them who wait for another bucket meanwhile, and for some time.
+    pub(super) aside: u32,
     pub(super) flights: Flights,
     pub(super) line: Option<Box<Line>>,
     pub(super) pause: Option<Box<Pause>>,
@@ -76,21 +82,32 @@ impl Queue {
         Self::with(limiter, limit)
     }
 
+    /// The bucket of those for whom there is no room.
+    pub(super) fn overflow(limit: Arc<Limit>) -> Self {
+        #[cfg(feature = "redis")]
+        if let Some(sharing) = &limit.sharing {
+            let limits = Limits::Remote(sharing.overflow(&limit));
+            return Self { is_overflow: true, ..Self::with(limits, limit) };
+        }
+        Self { is_overflow: true, ..Self::new("", limit) }
+    }
+
     pub(super) fn with(limiter: Limits, limit: Arc<Limit>) -> Self {
         let state = State {
             schedule: Schedule::new(&limit.pace),
             waiting: 0,
+            aside: 0,
             flights: Flights::default(),
             line: None,
             pause: None,
             remote: None,
         };
-        Self { limiter, limit, state: Mutex::new(state) }
+        Self { limiter, limit, is_overflow: false, state: Mutex::new(state) }
     }
 
     /// Whether nobody is queued and a slot is due now.
     pub(super) fn would_pass(&self, state: &mut State, now: At) -> bool {
-        state.waiting == 0
+        state.queued() == 0
             && self.barred(state, now).is_none()
             && (state.schedule.kept().is_some() || !matches!(self.limiter, Limits::Remote(_)))
             && state.schedule.forecast(now, 0, 0) <= now
@@ -99,10 +116,24 @@ impl Queue {
     /// What one can do who becomes the head now, or was kept from going out: a slot may have
     /// become too old meanwhile.
     pub(super) fn look(&self, state: &mut State, joined: At, now: At) -> Step {
-        if let Some(lapsed) = state.schedule.lapsed(now) {
-            self.lapsed(lapsed);
-        }
+        self.lapse(state, now);
         self.step(state, joined, now)
+    }
+
+    /// Lets the kept slot go if it has become too old; whether it did.
+    pub(super) fn lapse(&self, state: &mut State, now: At) -> bool {
+        let lapses = self.lapses(state).is_some_and(|at| at <= now);
+        let lapsed = if lapses { state.schedule.forget_kept() } else { None };
+        lapsed.into_iter().for_each(|slot| self.lapsed(slot));
+        lapsed.is_some()
+    }
+
+    /// When the kept slot becomes too old. While a pause's probe is kept here no other worker
+    /// may find out whether the pause is over.
+    pub(super) fn lapses(&self, state: &State) -> Option<At> {
+        let remote = matches!(self.limiter, Limits::Remote(_));
+        let probe = |pause: &Pause| pause.probe == Probe::Due;
+        state.schedule.lapses(remote && state.pause.as_deref().is_some_and(probe))
     }
 
     /// What the head can do next; a slot that is due is kept for it.
@@ -190,6 +221,10 @@ impl Queue {
     /// Uses the kept slot up, and tells what has to be given back when the exchange ends.
     pub(super) fn spend(self: &Arc<Self>, state: &mut State, now: At) -> Option<Stay> {
         let place = state.schedule.spend(now);
+        let admission = match &self.limiter {
+            Limits::Remote(limiter) => limiter.spent(),
+            Limits::None | Limits::Local(_) => None,
+        };
         let probe = match state.pause.as_deref_mut() {
             Some(pause) if pause.probe == Probe::Due => {
                 pause.probe = Probe::Out;
@@ -199,12 +234,14 @@ impl Queue {
         };
         let counted = self.limit.pace.in_flight != u32::MAX && self.counts_places();
         state.flights.count += u32::from(counted);
-        (counted || probe.is_some() || place.is_some()).then(|| Stay {
+        let stays = counted || probe.is_some() || place.is_some() || admission.is_some();
+        stays.then(|| Stay {
             queue: Arc::clone(self),
             since: now,
             counted,
             probe,
             place,
+            admission,
         })
     }
 
@@ -232,7 +269,11 @@ impl Queue {
         if pause.is_some_and(|pause| pause.probe == Probe::Out) {
             return (at, Cause::Pause);
         }
-        let full = state.flights.count >= pace.in_flight && self.counts_places();
+        if let Some(cause) = state.remote.as_deref().and_then(|remote| remote.looks_for(now)) {
+            return (at, cause);
+        }
+        let full =
+            state.remote.is_none() && state.flights.count >= pace.in_flight && self.counts_places();
         (at, if full { Cause::InFlight } else { Cause::Rate })
     }
 
@@ -261,10 +302,7 @@ impl Queue {
         }
         let state = self.state();
         !state.schedule.is_slow(now)
-            && state
-                .pause
-                .as_deref()
-                .is_none_or(|pause| !pause.is_on(now) && pause.probe == Probe::Answered)
+            && state.pause.as_deref().is_none_or(|pause| !pause.is_on(now) && !pause.is_open())
     }
 
     pub(super) fn now(&self) -> At {
@@ -293,6 +331,11 @@ impl Queue {
 }
 
 impl State {
+    /// How many a newcomer finds before it.
+    pub(super) fn queued(&self) -> u32 {
+        self.waiting - self.aside
+    }
+
     pub(super) fn line(&mut self) -> &mut Line {
         self.line.get_or_insert_default()
     }
@@ -307,6 +350,39 @@ pub(crate) struct Stay {
     probe: Option<At>,
     /// The server's name for its place.
     place: Option<u64>,
+    /// While it lasts its bucket is not forgotten, so that an answer is told to who knows this.
+    admission: Option<Admission>,
+}
+
+impl Stay {
+    /// How a server admitted it, if it is this bucket's.
+    pub(super) fn admission(&self, queue: &Arc<Queue>) -> Option<Admission> {
+        self.admission.filter(|_| Arc::ptr_eq(&self.queue, queue))
+    }
+
+    /// Whether it is a probe that was never answered: then the next one is the probe.
+    fn is_unanswered(&self, state: &mut State) -> bool {
+        match (self.probe, state.pause.as_deref_mut()) {
+            (Some(began), Some(pause))
+                if pause.probe == Probe::Out && pause.began == Some(began) =>
+            {
+                pause.probe = Probe::Due;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Stay {
+    pub(super) fn instant(&self, at: At) -> Instant {
+        self.queue.limit.common.epoch.instant(at)
+    }
+
+    /// Whether it is the probe of this pause.
+    pub(super) fn probes(&self, queue: &Arc<Queue>, pause: &Pause) -> bool {
+        Arc::ptr_eq(&self.queue, queue) && self.probe.is_some() && self.probe == pause.began
+    }
 }
 
 impl Drop for Stay {
@@ -315,7 +391,7 @@ impl Drop for Stay {
             limiter.left(place);
         }
         let now = self.queue.now();
-        let waker = {
+        let (unanswered, waker) = {
             let mut state = self.queue.state();
             if self.counted {
                 state.flights.land(now.since(self.since));
@@ -323,15 +399,14 @@ impl Drop for Stay {
             if self.place.is_some() {
                 state.ask_again();
             }
-            if let (Some(began), Some(pause)) = (self.probe, state.pause.as_deref_mut())
-                && pause.probe == Probe::Out
-                && pause.began == Some(began)
-            {
-                // It was never answered; the next one is the probe.
-                pause.probe = Probe::Due;
-            }
-            state.line.as_deref_mut().and_then(Line::signal)
+            let unanswered = self.is_unanswered(&mut state);
+            (unanswered, state.line.as_deref_mut().and_then(Line::signal))
         };
+        if let Limits::Remote(limiter) = &self.queue.limiter
+            && let Some(probe) = self.admission.filter(|admission| unanswered && admission.probe)
+        {
+            limiter.unanswered(probe);
+        }
         wake(waker);
     }
 }

@@ -69,21 +69,26 @@ impl Schedule {
     }
 
     /// A slot lapses after the grace, but never before another one is due: what it was charged
-    /// for would be lost, and a slow site starved by a busy pool.
+    /// for would be lost, and a slow site starved by a busy pool. One with a place in flight does
+    /// all the same, for others wait for its place.
     fn has_lapsed(&self, kept: Slot, now: At) -> bool {
-        now.nanos_since(kept.at) > self.grace() && self.is_due(now)
+        now >= self.lapses_at(kept, kept.place.is_some())
+    }
+
+    fn lapses_at(&self, kept: Slot, is_wanted: bool) -> At {
+        let late = kept.at.plus(self.grace()).plus(1);
+        if is_wanted { late } else { late.max(self.next()) }
+    }
+
+    /// When the kept slot lapses; `is_wanted` if others wait for what comes with it.
+    pub(super) fn lapses(&self, is_wanted: bool) -> Option<At> {
+        self.kept.map(|kept| self.lapses_at(kept, is_wanted || kept.place.is_some()))
     }
 
     /// When the slot that is kept for the head may be used.
     pub(super) fn kept(&mut self) -> Option<At> {
         let at = self.kept?.at;
         if self.slows.is_none() { Some(at) } else { Some(self.keep_at(at)) }
-    }
-
-    /// Takes away the kept slot if it is older than the grace.
-    pub(super) fn lapsed(&mut self, now: At) -> Option<Slot> {
-        let kept = self.kept?;
-        if self.has_lapsed(kept, now) { self.kept.take() } else { None }
     }
 
     /// Books a slot that the limiter charged, and tells when it may be used.
@@ -101,6 +106,13 @@ impl Schedule {
             kept.at = at;
         }
         at
+    }
+
+    /// Makes the kept slot one that is due, or as near to it as a slowed site allows.
+    pub(super) fn hasten(&mut self, now: At) {
+        if let Some(kept) = self.kept.filter(|kept| kept.at > now) {
+            self.keep_at(now.min(kept.at));
+        }
     }
 
     pub(super) fn forget_kept(&mut self) -> Option<Slot> {

@@ -18,7 +18,8 @@ use super::queue::Queue;
 /// million has a chance of one in thirty million, their sites share a bucket.
 pub(super) struct Sites {
     shards: [Mutex<Shard>; SHARDS],
-    hashing: RandomState,
+    /// One for each kind, so that a site and a key of the same name are two.
+    hashing: [RandomState; KINDS],
 }
 
 /// What a name stands for.
@@ -47,7 +48,10 @@ impl Sites {
             newcomers: 0,
             overflow: Default::default(),
         };
-        Self { shards: std::array::from_fn(|_| Mutex::new(shard())), hashing: RandomState::new() }
+        Self {
+            shards: std::array::from_fn(|_| Mutex::new(shard())),
+            hashing: [(); KINDS].map(|()| RandomState::new()),
+        }
     }
 
     pub(super) fn find(&self, kind: Kind, name: &str) -> Option<Arc<Queue>> {
@@ -86,9 +90,8 @@ impl Sites {
     }
 
     fn hash(&self, kind: Kind, name: &str) -> u64 {
-        let mut hasher = self.hashing.build_hasher();
+        let mut hasher = self.hashing[kind as usize].build_hasher();
         hasher.write(name.as_bytes());
-        hasher.write_u8(kind as u8);
         hasher.finish()
     }
 
@@ -105,7 +108,7 @@ impl Shard {
         let make = || {
             let sites = self.cap * SHARDS;
             tracing::warn!(sites, "no room for another site's budget, newcomers share one");
-            Arc::new(Queue::new(OVERFLOW, Arc::clone(limit)))
+            Arc::new(Queue::overflow(Arc::clone(limit)))
         };
         Arc::clone(self.overflow[kind as usize].get_or_insert_with(make))
     }
@@ -129,9 +132,6 @@ impl Shard {
         self.queues.len() < self.cap
     }
 }
-
-/// No host is called so.
-const OVERFLOW: &str = "*";
 
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 

@@ -1,6 +1,7 @@
 //! What happened to an exchange: from errors and response heads to outcomes.
 
 mod answer;
+mod bans;
 mod failure;
 mod marks;
 
@@ -9,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
+
+pub use bans::BanMark;
 
 use crate::endpoint::Scheme;
 use crate::outcome::Outcome;
@@ -113,9 +116,10 @@ impl<'a> Failed<'a> {
 /// It only looks: what is done about an outcome is a [`Judge`](crate::Judge)'s. Both methods
 /// have the default classifier's answer as their own default.
 ///
-/// Two outcomes of a failed send also decide that the request is sent again through another
-/// endpoint: give [`ProxyUnreachable`](Outcome::ProxyUnreachable) and
-/// [`CredentialsRefused`](Outcome::CredentialsRefused) only when the target has surely seen
+/// Three outcomes of a failed send also decide that the request is sent again through another
+/// endpoint: give [`ProxyUnreachable`](Outcome::ProxyUnreachable),
+/// [`CredentialsRefused`](Outcome::CredentialsRefused) and
+/// [`ProxyDenied`](Outcome::ProxyDenied) only when the target has surely seen
 /// nothing of it. [`CredentialsDoubted`](Outcome::CredentialsDoubted) as the outcome of an answer
 /// has another endpoint asked the same.
 ///
@@ -144,6 +148,22 @@ pub trait Classifier: Send + Sync + 'static {
     fn answer(&self, answer: &Answer<'_>) -> Outcome {
         answer::outcome(answer)
     }
+
+    /// How many bytes of the body's beginning [`body_start`](Self::body_start) is to see, at most
+    /// 64 KiB. Default none.
+    ///
+    /// The caller reads the body as it comes; what is looked at is a copy. A response that leads on
+    /// to another is not looked into.
+    fn wants_of_body(&self, _answer: &Answer<'_>) -> usize {
+        0
+    }
+
+    /// The outcome of a response if its body comes to its end, in place of [`answer`](Self::answer)
+    /// once so much of the body as was wanted has been read, or all that will be. Default: as
+    /// before.
+    fn body_start(&self, answer: &Answer<'_>, _start: &[u8]) -> Outcome {
+        self.answer(answer)
+    }
 }
 
 impl<C: Classifier + ?Sized> Classifier for Arc<C> {
@@ -154,6 +174,14 @@ impl<C: Classifier + ?Sized> Classifier for Arc<C> {
     fn answer(&self, answer: &Answer<'_>) -> Outcome {
         (**self).answer(answer)
     }
+
+    fn wants_of_body(&self, answer: &Answer<'_>) -> usize {
+        (**self).wants_of_body(answer)
+    }
+
+    fn body_start(&self, answer: &Answer<'_>, start: &[u8]) -> Outcome {
+        (**self).body_start(answer, start)
+    }
 }
 
 /// The outcomes that hold unless you say otherwise.
@@ -163,43 +191,107 @@ impl<C: Classifier + ?Sized> Classifier for Arc<C> {
 /// RFC 9209, `X-Squid-Error`, tinyproxy's `Server`). A site can send such marks too, so none of
 /// the outcomes that rest on them is one that harms the endpoint; `Via` says nothing, for it is
 /// on what was passed on as well.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct DefaultClassifier {
-    bans: Vec<(Option<Site>, StatusCode)>,
+    bans: Vec<(Option<Site>, BanMark)>,
+    looked_at: usize,
 }
 
 impl DefaultClassifier {
     /// Without ban marks.
     pub const fn new() -> Self {
-        Self { bans: Vec::new() }
+        Self { bans: Vec::new(), looked_at: 4096 }
     }
 
     /// Takes this status for a ban, from whichever site. Default: none.
     pub fn ban_mark(mut self, status: StatusCode) -> Self {
-        self.bans.push((None, status));
+        self.bans.push((None, BanMark::status(status)));
         self
     }
 
     /// Takes this status for a ban when it is this site's. Default: none.
-    pub fn ban_mark_of(mut self, site: Site, status: StatusCode) -> Self {
-        self.bans.push((Some(site), status));
+    pub fn ban_mark_of(self, site: Site, status: StatusCode) -> Self {
+        self.ban_marks(site, [BanMark::status(status)])
+    }
+
+    /// Takes this site's answers with any of these marks for a ban. Default: none.
+    ///
+    /// ```
+    /// use http::{HeaderMap, StatusCode};
+    /// use reqwest_lease::{
+    ///     Answer, BanMark, Classifier, DefaultClassifier, Outcome, Route, Scheme, Site,
+    /// };
+    ///
+    /// let site = Site::parse("shop.example").unwrap();
+    /// let classifier = DefaultClassifier::new().ban_marks(
+    ///     site.clone(),
+    ///     [BanMark::status(StatusCode::OK).and(BanMark::body("unusual traffic"))],
+    /// );
+    /// let (headers, route) = (HeaderMap::new(), Route::new(Scheme::Http, true));
+    /// let answer = Answer::new(StatusCode::OK, &headers, route, &site);
+    /// assert_eq!(classifier.answer(&answer), Outcome::Success);
+    /// assert_eq!(classifier.wants_of_body(&answer), 4096);
+    /// let page = b"<p>We have seen unusual traffic from your network.";
+    /// assert_eq!(classifier.body_start(&answer, page), Outcome::Banned);
+    /// assert_eq!(classifier.body_start(&answer, b"<p>Welcome"), Outcome::Success);
+    /// ```
+    pub fn ban_marks(mut self, site: Site, marks: impl IntoIterator<Item = BanMark>) -> Self {
+        self.bans.extend(marks.into_iter().map(|mark| (Some(site.clone()), mark)));
         self
     }
 
-    fn is_ban(&self, answer: &Answer<'_>) -> bool {
-        self.bans.iter().any(|(site, status)| {
-            *status == answer.status && site.as_ref().is_none_or(|site| site == answer.site)
-        })
+    /// How many bytes of a body [`BanMark::body`] looks at, at most 64 KiB. Default 4096. Nothing
+    /// is looked at where no mark asks for it.
+    pub const fn look_at(mut self, bytes: usize) -> Self {
+        self.looked_at = bytes;
+        self
+    }
+
+    /// Whether one of the marks is on an answer; `None` when only its body can tell.
+    fn is_ban(&self, answer: &Answer<'_>, body: Option<&[u8]>) -> Option<bool> {
+        let mut ban = Some(false);
+        for (site, mark) in &self.bans {
+            if site.as_ref().is_some_and(|site| site != answer.site) {
+                continue;
+            }
+            match mark.is_on(answer, body) {
+                Some(true) => return Some(true),
+                Some(false) => {}
+                None => ban = None,
+            }
+        }
+        ban
+    }
+
+    /// The outcome, with the site's own word taken for a ban where it is one: a proxy's would be
+    /// another outcome.
+    fn outcome(&self, answer: &Answer<'_>, body: Option<&[u8]>) -> Outcome {
+        match answer::outcome(answer) {
+            Outcome::Success | Outcome::Throttled if self.is_ban(answer, body) == Some(true) => {
+                Outcome::Banned
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+impl Default for DefaultClassifier {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl Classifier for DefaultClassifier {
     fn answer(&self, answer: &Answer<'_>) -> Outcome {
-        match answer::outcome(answer) {
-            // The site's own word: a proxy's would be another outcome.
-            Outcome::Success | Outcome::Throttled if self.is_ban(answer) => Outcome::Banned,
-            outcome => outcome,
-        }
+        self.outcome(answer, None)
+    }
+
+    fn wants_of_body(&self, answer: &Answer<'_>) -> usize {
+        if self.is_ban(answer, None).is_none() { self.looked_at } else { 0 }
+    }
+
+    fn body_start(&self, answer: &Answer<'_>, start: &[u8]) -> Outcome {
+        self.outcome(answer, Some(start))
     }
 }
 

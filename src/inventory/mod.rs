@@ -208,6 +208,24 @@ impl Inventory {
     }
 }
 
+impl Snapshot {
+    /// Reads the endpoints of a TOML file with their labels, and looks no password up: for tools
+    /// that set pools up where the endpoints' credentials are not at hand. It is not for leasing, for
+    /// endpoints whose password is in a variable or a file have an empty one.
+    ///
+    /// # Errors
+    /// As [`Inventory::from_file`], but for passwords that are missing.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, whose blocking threads do the reading.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind but a read that ends on its own.
+    pub async fn from_file_without_passwords(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        TomlSource::file(path).without_passwords().load().await
+    }
+}
+
 impl fmt::Debug for Inventory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inventory")

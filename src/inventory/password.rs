@@ -22,6 +22,8 @@ pub(super) struct Lookup {
     /// What relative password files resolve against.
     pub(super) directory: PathBuf,
     pub(super) environment: Environment,
+    /// Every password that is elsewhere is taken to be empty, and nothing is looked up.
+    pub(super) withheld: bool,
     /// The password files that were looked up.
     pub(super) files: RefCell<Vec<PathBuf>>,
 }
@@ -33,7 +35,7 @@ pub(super) struct Password {
 
 impl Lookup {
     pub(super) fn new(directory: PathBuf, environment: Environment) -> Self {
-        Self { directory, environment, files: RefCell::default() }
+        Self { directory, environment, withheld: false, files: RefCell::default() }
     }
 
     /// Takes a `password` value; a file that it names is read here, which blocks.
@@ -66,6 +68,9 @@ impl Lookup {
         if name.value.is_empty() {
             return Err(Fault::new(name.at, "`env` must name a variable"));
         }
+        if self.withheld {
+            return Ok(Secret::new(""));
+        }
         let refuse = |why: &str| {
             Fault::new(name.at, format!("the environment variable {} {why}", Variable(name.value)))
         };
@@ -81,6 +86,9 @@ impl Lookup {
     fn file(&self, path: Found<&str>) -> Result<Secret, Fault> {
         if path.value.is_empty() {
             return Err(Fault::new(path.at, "`file` must name a file"));
+        }
+        if self.withheld {
+            return Ok(Secret::new(""));
         }
         let refuse = |why: &str| {
             Fault::new(path.at, format!("the password file {} {why}", FileName(path.value)))

@@ -19,6 +19,7 @@ use super::source::InventorySource;
 pub(super) struct TomlSource {
     origin: Origin,
     environment: Environment,
+    withheld: bool,
     /// What the last load has read, or tried to.
     files: Arc<Mutex<Vec<PathBuf>>>,
 }
@@ -41,7 +42,12 @@ impl TomlSource {
 
     fn new(origin: Origin) -> Self {
         let environment: Environment = Arc::new(|name| std::env::var_os(name));
-        Self { origin, environment, files: Arc::default() }
+        Self { origin, environment, withheld: false, files: Arc::default() }
+    }
+
+    /// Looks no password up.
+    pub(super) fn without_passwords(self) -> Self {
+        Self { withheld: true, ..self }
     }
 
     #[cfg(test)]
@@ -66,7 +72,8 @@ impl TomlSource {
     }
 
     fn lookup(&self, directory: PathBuf) -> Lookup {
-        Lookup::new(directory, Arc::clone(&self.environment))
+        let lookup = Lookup::new(directory, Arc::clone(&self.environment));
+        Lookup { withheld: self.withheld, ..lookup }
     }
 
     /// Notes the files of a load. One that failed has not come to all of them.

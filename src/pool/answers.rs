@@ -10,7 +10,6 @@ use super::queue::{Barred, Doubtful, Launch, MAX_FLIGHTS, Place, Queue, Rest, To
 use super::wants::{Later, Wants};
 use super::{Lease, Pool};
 use crate::error::Error;
-use crate::id::EndpointId;
 use crate::secret::Token;
 
 /// What became of the tokens of a question that has been answered, or whose answer was lost.
@@ -29,16 +28,12 @@ impl Queue {
         &mut self,
         launch: &Launch,
         leases: Vec<Lease>,
-        unknown: &[EndpointId],
         short: Option<&Later>,
     ) -> Vec<Lease> {
         self.why = None;
         self.barred.retain(|barred| barred.wants != launch.wants);
         let spare = leases.into_iter().filter_map(|lease| self.hand(&launch.wants, lease));
         let spare = spare.collect();
-        if !unknown.is_empty() {
-            self.exclude(&launch.wants, unknown);
-        }
         self.window = if short.is_some() { 1 } else { (self.window * 2).clamp(1, MAX_FLIGHTS) };
         if let Some(later) = short {
             self.dismiss(later, |_, place| !place.patient && place.wants == launch.wants);
@@ -58,19 +53,19 @@ impl Queue {
         Some(lease)
     }
 
-    /// Has all who want the same pass over endpoints that the inventory here lacks.
-    fn exclude(&mut self, wants: &Arc<Wants>, unknown: &[EndpointId]) {
-        let mut narrower = Wants::clone(wants);
-        narrower.exclude.extend_from_slice(unknown);
-        let narrower = Arc::new(narrower);
-        let same = self.places.values_mut().filter(|place| place.wants == *wants);
-        same.for_each(|place| place.wants = narrower.clone());
+    /// Takes in that all that was granted is of no use here, and would be no other the next time.
+    pub(super) fn in_vain(&mut self, pool: &Pool, launch: &Launch, later: &Later, rest: Duration) {
+        self.refused(pool, launch, later, rest);
+        // That it is given back is no reason to ask for it again.
+        if let Some(rest) = &mut self.rest {
+            rest.seen = None;
+        }
     }
 
     /// Takes in that there is nothing: for those who want the same, or for anybody.
-    pub(super) fn refused(&mut self, launch: &Launch, later: &Later, rest: Duration) {
+    pub(super) fn refused(&mut self, pool: &Pool, launch: &Launch, later: &Later, rest: Duration) {
         let now = Instant::now();
-        let hopeless = later.is_hopeless(&launch.wants);
+        let hopeless = later.is_hopeless(pool, &launch.wants);
         let overdue = std::mem::take(&mut self.overdue);
         if hopeless || overdue || self.patient() < self.places.len() {
             let everybody = !later.restricted;
@@ -83,12 +78,12 @@ impl Queue {
             return;
         }
         let next = later.after.and_then(|after| now.checked_add(after));
-        let rest = Rest { until: now + rest, seen: launch.seen };
+        let rest = Rest { until: now + rest, seen: Some(launch.seen) };
         (self.dry, self.window) = (true, 1);
         self.barred.retain(|barred| barred.wants != launch.wants);
-        if later.restricted {
+        if later.restricted && self.first(&launch.wants).is_some() {
             self.barred.push(Barred { wants: launch.wants.clone(), rest, next });
-        } else {
+        } else if !later.restricted {
             self.rest = Some(rest);
         }
         // What holds for some is no reason for all.

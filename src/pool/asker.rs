@@ -1,14 +1,17 @@
 //! Putting the queue's questions to the store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use futures_util::future::{AbortHandle, Abortable};
+use futures_util::future::{AbortHandle, Abortable, Either};
 use futures_util::stream::FuturesUnordered;
-use tokio::time::{Instant, sleep_until};
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::answers::Tokens;
-use super::question::Unanswered;
+use super::attendance::SILENCE;
+use super::question::{LEAST_PATIENCE, Unanswered};
 use super::queue::{Launch, Plan, Queue};
 use super::wants::Later;
 use super::{Lease, Pool};
@@ -21,25 +24,38 @@ use crate::store::{AcquireReply, Grant};
 /// After a lost answer the store is asked again this soon.
 const REPEAT_LOST: Duration = Duration::from_millis(50);
 
+/// How often one who waits looks after the asker.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
+
 /// One question under way. Dropped without an answer it gives its tokens up.
-pub(super) struct Flight<'a> {
-    pool: &'a Pool,
+pub(super) struct Flight {
     launch: Launch,
-    call: Unanswered<'a>,
+    call: Unanswered<Pool>,
     landed: bool,
 }
 
-impl<'a> Flight<'a> {
-    pub(super) fn new(pool: &'a Pool, mut launch: Launch) -> Self {
-        let call = Unanswered::new(pool, std::mem::take(&mut launch.tokens));
-        Self { pool, launch, call, landed: false }
+impl Flight {
+    pub(super) fn new(pool: &Pool, mut launch: Launch) -> Self {
+        let call = Unanswered::new(pool.clone(), std::mem::take(&mut launch.tokens));
+        Self { launch, call, landed: false }
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.call.pool
     }
 
     /// Asks, and has the queue take the answer in.
     pub(super) async fn fly(mut self) {
         let asked = Instant::now();
-        let patience = self.launch.until.saturating_duration_since(asked);
-        match self.call.ask(&self.launch.wants, patience).await {
+        // Long enough that one who would not wait at all can be answered.
+        let end = self.launch.until.max(asked + LEAST_PATIENCE);
+        let reply = self.call.ask(&self.launch.wants, |_| end).await;
+        if !self.pool().0.core.waiting.with_queue(|queue| queue.claim(self.launch.number)) {
+            // Whoever had it forsaken gives its tokens up.
+            self.landed = true;
+            return self.call.tokens.clear();
+        }
+        match reply {
             Ok(AcquireReply::Granted(grants)) => self.granted(grants, asked),
             Ok(reply) => self.refused(&reply),
             Err(why) => self.failed(&why),
@@ -48,9 +64,9 @@ impl<'a> Flight<'a> {
 
     fn granted(&mut self, grants: Vec<Grant>, asked: Instant) {
         let short = grants.len() < self.call.tokens.len();
-        let short = short.then(|| Later::exhausted(self.pool));
+        let short = short.then(|| Later::exhausted(self.pool()));
         let mut doubtful = self.answered();
-        let (mut leases, mut unknown) = (Vec::with_capacity(grants.len()), Vec::new());
+        let (mut leases, mut in_vain) = (Vec::with_capacity(grants.len()), true);
         let mut cancelled = Vec::new();
         for grant in grants {
             let token = grant.term.map(|term| term.token);
@@ -60,7 +76,7 @@ impl<'a> Flight<'a> {
                 None => doubtful.len().checked_sub(1),
             };
             let stray = strays.map(|at| doubtful.swap_remove(at)).filter(|_| token.is_some());
-            match Lease::new(self.pool.clone(), grant, &self.launch.wants, asked) {
+            match Lease::new(self.pool().clone(), grant, &self.launch.wants, asked) {
                 Ok(mut lease) => {
                     // An earlier question may still be on its way.
                     if stray.is_some() {
@@ -68,29 +84,37 @@ impl<'a> Flight<'a> {
                     }
                     leases.push(lease);
                 }
-                Err(id) => {
-                    unknown.push(id);
+                Err(learned) => {
+                    in_vain &= !learned;
                     cancelled.extend(stray);
                 }
             }
         }
         let tokens = Tokens { doubtful, unanswered: false };
-        let spare = self
-            .land(tokens, |queue, launch| queue.granted(launch, leases, &unknown, short.as_ref()));
+        if leases.is_empty() && in_vain {
+            // They are given back and come again, for nothing.
+            let (pool, rest) = (self.pool().clone(), self.pool().rest());
+            let later = Later::exhausted(&pool).after(rest);
+            self.land(tokens, |queue, launch| queue.in_vain(&pool, launch, &later, rest));
+            return self.cancel(cancelled);
+        }
+        let spare =
+            self.land(tokens, |queue, launch| queue.granted(launch, leases, short.as_ref()));
         spare.into_iter().for_each(|lease| lease.finish(Outcome::Unused));
         self.cancel(cancelled);
     }
 
     fn refused(&mut self, reply: &AcquireReply) {
         let mut doubtful = self.answered();
-        let Some(later) = Later::of(reply, self.pool) else {
-            // The tokens were cancelled: others are drawn.
+        if *reply == AcquireReply::Cancelled && !doubtful.is_empty() {
+            // Others are drawn.
             doubtful.clear();
             return self.land(Tokens::default(), |_, _| ());
-        };
+        }
+        let pool = self.pool().clone();
+        let (later, tokens) = (Later::of(reply, &pool), Tokens { doubtful, unanswered: false });
         let rest = self.rest(&later);
-        let tokens = Tokens { doubtful, unanswered: false };
-        self.land(tokens, |queue, launch| queue.refused(launch, &later, rest));
+        self.land(tokens, |queue, launch| queue.refused(&pool, launch, &later, rest));
     }
 
     fn failed(&mut self, why: &Error) {
@@ -103,11 +127,11 @@ impl<'a> Flight<'a> {
             return self.cancel(tokens);
         }
         let later = Later::new(why.clone()).after(REPEAT_LOST);
-        let (pool, rest) = (self.pool, self.rest(&later));
+        let (pool, rest) = (self.pool().clone(), self.rest(&later));
         self.land(Tokens::default(), |queue, launch| {
-            let doubtful = queue.lost(pool, launch, &later, tokens);
+            let doubtful = queue.lost(&pool, launch, &later, tokens);
             queue.doubt(&launch.wants, Tokens { doubtful, unanswered: true });
-            queue.refused(launch, &later, rest);
+            queue.refused(&pool, launch, &later, rest);
         });
     }
 
@@ -119,13 +143,13 @@ impl<'a> Flight<'a> {
     }
 
     fn rest(&self, later: &Later) -> Duration {
-        let longest = self.pool.0.settings.poll_every;
-        jittered(later.after.map_or(longest, |after| after.min(longest)))
+        let longest = self.pool().rest();
+        later.after.map_or(longest, |after| jittered(after).min(longest))
     }
 
     fn land<T>(&mut self, tokens: Tokens, take_in: impl FnOnce(&mut Queue, &Launch) -> T) -> T {
         self.landed = true;
-        let (taken, given_up) = self.pool.0.core.waiting.with_queue(|queue| {
+        let (taken, given_up) = self.pool().0.core.waiting.with_queue(|queue| {
             queue.land(self.launch.number);
             queue.doubt(&self.launch.wants, tokens);
             let taken = take_in(queue, &self.launch);
@@ -136,53 +160,93 @@ impl<'a> Flight<'a> {
     }
 
     fn cancel(&self, tokens: Vec<Token>) {
-        drop(Unanswered::new(self.pool, tokens));
+        drop(Unanswered::new(self.pool(), tokens));
     }
 }
 
-impl Drop for Flight<'_> {
+impl Drop for Flight {
     fn drop(&mut self) {
         if !self.landed {
             self.land(Tokens::default(), |_, _| ());
         }
-        self.pool.0.core.waiting.look();
+        self.pool().0.core.waiting.look();
     }
 }
 
 impl Pool {
-    /// Sees to it that somebody puts the questions of those who wait.
-    pub(super) fn attend(&self) {
-        let waiting = &self.0.core.waiting;
-        let begins = waiting.with_queue(|queue| {
-            let begins = !queue.is_empty() && !queue.attended;
-            queue.attended |= begins;
-            begins
+    /// Between two questions, when nothing is known of the next chance.
+    pub(super) fn rest(&self) -> Duration {
+        jittered(self.0.settings.poll_every)
+    }
+
+    /// Sees to it that somebody puts the questions of those who wait, now if one has just come. Says
+    /// how soon to look after that again.
+    pub(super) fn attend(&self, has_come: bool) -> Duration {
+        let now = Instant::now();
+        let (begins, forsaken, called) = self.0.core.waiting.with_queue(|queue| {
+            let silent = queue.attendance.relieve_silent(now);
+            let forsaken = silent.map(|asker| queue.forsake(asker));
+            let begins = if queue.is_empty() { None } else { queue.attendance.take(now) };
+            let called = queue.attendance.call_up(now, has_come && begins.is_none());
+            (begins, forsaken, called)
         });
-        match begins {
-            true => drop(tokio::spawn(Asker(self.clone()).run())),
-            false => waiting.look(),
+        if let Some(tokens) = forsaken {
+            tracing::debug!(pool = %self.0.core.name, "the asker's runtime is not driven");
+            drop(Unanswered::new(self, tokens));
+        }
+        if let Some((number, calls)) = begins {
+            drop(tokio::spawn(Asker { pool: self.clone(), number, calls }.run()));
+        }
+        if called { SILENCE } else { LOOK_AFTER }
+    }
+
+    /// Waits until nobody asks any more, but for no asker whose runtime is not driven.
+    pub(super) async fn left_alone(&self) {
+        let waiting = &self.0.core.waiting;
+        if timeout(LEAST_PATIENCE, waiting.is_left()).await.is_err() {
+            let relieve = |queue: &mut Queue| {
+                Some(queue.attendance.relieve()?).map(|asker| queue.forsake(asker))
+            };
+            drop(Unanswered::new(self, waiting.with_queue(relieve).unwrap_or_default()));
         }
     }
 }
 
 /// The task that puts questions while somebody waits. It belongs to nobody who waits, so none of
-/// them can hold the others up.
-struct Asker(Pool);
+/// them can hold the others up. Its runtime is that of the one who began it: when that is not
+/// driven any more, one who waits begins another.
+struct Asker {
+    pool: Pool,
+    number: u64,
+    calls: Arc<Notify>,
+}
 
 impl Asker {
     async fn run(self) {
-        let pool = &self.0;
-        let waiting = &pool.0.core.waiting;
+        let (pool, waiting) = (&self.pool, &self.pool.0.core.waiting);
         let mut flights = FuturesUnordered::new();
         loop {
-            let (launches, wake) = match waiting.plan() {
-                Plan::Ask(launches, wake) => (launches, wake),
+            let (launches, taken_over, wake) = match waiting.plan(self.number) {
+                Plan::Ask(launches, taken_over, wake) => (launches, taken_over, wake),
                 Plan::Idle => return,
+                Plan::Relieved => {
+                    // Its questions are forsaken, and come to nothing.
+                    while flights.next().await.is_some() {}
+                    return;
+                }
             };
-            for launch in launches {
+            let taken_over = taken_over.into_iter().filter_map(|(number, alone)| {
+                // Its timers may be those of a runtime that is not driven.
+                let flight = timeout(LEAST_PATIENCE, alone.take_over()?);
+                Some((number, Either::Left(flight.map(drop))))
+            });
+            let launched = launches
+                .into_iter()
+                .map(|launch| (launch.number, Either::Right(Flight::new(pool, launch).fly())));
+            for (number, flight) in taken_over.chain(launched) {
                 let (abandon, registration) = AbortHandle::new_pair();
-                waiting.with_queue(|queue| queue.abandon_by(launch.number, abandon));
-                flights.push(Abortable::new(Flight::new(pool, launch).fly(), registration));
+                waiting.with_queue(|queue| queue.abandon_by(number, abandon));
+                flights.push(Abortable::new(flight, registration));
             }
             let idle = async {
                 match wake {
@@ -193,7 +257,7 @@ impl Asker {
             tokio::select! {
                 biased;
                 Some(_) = flights.next() => {}
-                () = waiting.looked() => {}
+                () = self.calls.notified() => {}
                 () = idle => {}
             }
         }
@@ -202,7 +266,7 @@ impl Asker {
 
 impl Drop for Asker {
     fn drop(&mut self) {
-        self.0.0.core.waiting.orphan();
+        self.pool.0.core.waiting.orphan(self.number);
     }
 }
 

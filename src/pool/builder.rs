@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
+use super::ledger::Ledger;
 use super::releaser::Releaser;
-use super::waiting::Waiting;
+use super::strangers::Strangers;
 use super::watchdog::Watchdog;
 use super::{Core, Pool, Settings, Shared};
 use crate::error::{Error, Kind};
+use crate::guard::Guard;
 use crate::id::{AdminName, PoolName};
 use crate::inventory::Inventory;
 use crate::random;
 use crate::store::{LeaseStore, MemoryStore, Mode, Order, Policy, PoolConfig, ReapRequest};
-use crate::telemetry::{Counters, Times};
 use crate::verdict::{DefaultJudge, Judge};
 
 /// Chooses how a pool works; [`Pool::builder`] makes one.
@@ -28,6 +29,7 @@ pub struct PoolBuilder {
     inventory: Inventory,
     store: Option<Arc<dyn LeaseStore>>,
     judge: Arc<dyn Judge>,
+    guard: Guard,
     config: PoolConfig,
     settings: Settings,
     administrator: Option<AdminName>,
@@ -42,6 +44,7 @@ impl PoolBuilder {
             inventory,
             store: None,
             judge: Arc::new(DefaultJudge::default()),
+            guard: Guard::default(),
             config: PoolConfig::default(),
             administrator: None,
             #[cfg(feature = "metrics")]
@@ -106,6 +109,9 @@ impl PoolBuilder {
     }
 
     /// Longest wait for budget and lease together. Default 30 s.
+    ///
+    /// A store that is asked is given at least 1 s for its answer, also when less of the wait is
+    /// left. A request's own timeout is kept to the moment: what was asked for is given up then.
     pub fn max_wait(mut self, wait: Duration) -> Self {
         self.settings.max_wait = wait;
         self
@@ -161,6 +167,13 @@ impl PoolBuilder {
         self
     }
 
+    /// What keeps the pool from being emptied by evidence that may be wrong. Default
+    /// [`Guard::new`].
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.guard = guard;
+        self
+    }
+
     /// In whose name this process gives orders, as the trail of orders shows it. Default: nobody's.
     pub fn administrator(mut self, name: AdminName) -> Self {
         self.administrator = Some(name);
@@ -169,8 +182,14 @@ impl PoolBuilder {
 
     /// Starts the pool.
     ///
+    /// What works in the background lives on the runtime that this is called on: what gives leases
+    /// back, what ends exchanges whose lease has run out, what takes ended leases back. That runtime
+    /// must be driven as long as the pool is used, also by requests on others: a runtime of its own
+    /// that ends sooner, as in a test or in `block_on` for the build alone, leaves leases to their
+    /// deadlines.
+    ///
     /// # Errors
-    /// [`Config`](Kind::Config) for a zero or too long time; those of
+    /// [`Config`](Kind::Config) for a zero or too long time or a share beyond 0 to 1; those of
     /// [`LeaseStore::administer`].
     ///
     /// # Panics
@@ -184,18 +203,11 @@ impl PoolBuilder {
         let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let (releaser, worker) = Releaser::new();
         let watchdog = Arc::new(Watchdog::default());
-        let core = Arc::new(Core {
-            counters: Counters::of(self.name.as_str()),
-            times: Times::of(self.name.as_str()),
-            name: self.name,
-            store,
-            waiting: Waiting::default(),
-            hints: self.settings.wakeups,
-        });
+        let core = Core::new(self.name, store, self.settings.wakeups);
         // It ends by itself when the last handle is gone and all releases are made.
         tokio::spawn(worker.run(core.clone()));
         let mut tasks = vec![
-            tokio::spawn(watchdog.clone().run()).abort_handle(),
+            tokio::spawn(watchdog.clone().run(core.clone())).abort_handle(),
             tokio::spawn(core.clone().reap_now_and_then()).abort_handle(),
         ];
         if self.settings.wakeups
@@ -208,10 +220,12 @@ impl PoolBuilder {
         let pool = Pool(Arc::new(Shared {
             core,
             inventory: self.inventory,
+            strangers: Strangers::default(),
             settings: self.settings,
             embedded,
             administrator: self.administrator,
             judge: self.judge,
+            ledger: Ledger::new(self.guard),
             releaser,
             watchdog,
             closed: AtomicBool::new(false),
@@ -241,6 +255,9 @@ impl PoolBuilder {
         }
         if self.config.largest_lifetime < self.config.largest_ttl {
             return refuse("the largest lifetime is under the largest ttl");
+        }
+        if let Some(fault) = self.guard.fault() {
+            return refuse(fault);
         }
         if settings.poll_every.is_zero() {
             return refuse("poll_every is zero");
@@ -276,7 +293,8 @@ impl Core {
             let jitter = Duration::from_millis(random::number() % 1000);
             sleep_until(Instant::now() + REAP_EVERY + jitter).await;
             loop {
-                match self.noted(self.store.reap(ReapRequest { pool: self.name.clone() }).await) {
+                let request = ReapRequest { pool: self.name.clone() };
+                match self.noted(self.called(async { self.store.reap(request).await }).await) {
                     Ok(reply) => {
                         failing = false;
                         if reply.reclaimed + reply.promoted > 0 {

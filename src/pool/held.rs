@@ -7,11 +7,12 @@ use super::{Lease, Pool};
 use crate::endpoint::Endpoint;
 use crate::id::{EndpointId, Fence};
 use crate::outcome::Outcome;
+use crate::site::Site;
 
 /// A lease that several requests use one after the other, or at once: a login, a paged list.
 ///
 /// It is renewed until its last clone is dropped, within the pool's largest lifetime, and then
-/// given back with the worst that its requests saw. Hand it to a request with
+/// given back with the worst that its requests saw, or as unused. Hand it to a request with
 /// [`LeaseOptions::held`](crate::LeaseOptions::held). Budgets are waited for as usual, so keep
 /// it for what belongs together and no longer.
 #[derive(Clone)]
@@ -62,9 +63,9 @@ impl HeldLease {
         self.0.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what a request saw; the worst counts.
-    pub(crate) fn note(&self, outcome: Outcome) {
-        self.lease().note_worse(outcome);
+    /// Notes what a request saw of a site; the worst counts.
+    pub(crate) fn note(&self, outcome: Outcome, site: Option<Site>) {
+        self.lease().note_worse(outcome, site);
     }
 }
 

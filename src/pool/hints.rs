@@ -1,5 +1,6 @@
 //! Hearing from elsewhere that something may have come free.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,10 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 
 impl Core {
     /// Has the head of the queue ask at each hint, until the hints end.
-    pub(super) async fn listen(self: Arc<Self>, mut hints: BoxStream<'static, ()>) {
+    pub(super) async fn listen(self: Arc<Self>, hints: BoxStream<'static, ()>) {
+        let told =
+            |hint: std::thread::Result<()>| hint.unwrap_or_else(|_| self.caught("the store"));
+        let mut hints = AssertUnwindSafe(hints).catch_unwind().map(told).fuse();
         let (mut pause, mut heard) = (FIRST_PAUSE, false);
         while heard || hints.next().await.is_some() {
             heard = false;

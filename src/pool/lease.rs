@@ -10,15 +10,16 @@ use super::question::UNANSWERED;
 use super::{Pool, Wants};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Kind};
-use crate::id::{EndpointId, Fence};
+use crate::id::Fence;
 use crate::outcome::Outcome;
 use crate::secret::Token;
 use crate::site::Site;
 use crate::store::{Grant, Release, RenewReply, RenewRequest};
 use crate::telemetry::Stopwatch;
-use crate::verdict::Evidence;
+use crate::verdict::Verdict;
 
-/// A granted endpoint. Dropping it gives it back as [`Outcome::Cancelled`].
+/// A granted endpoint. Dropping it gives it back as what was noted last; before that as
+/// [`Outcome::Unused`].
 pub(crate) struct Lease {
     pool: Pool,
     grant: Grant,
@@ -92,13 +93,14 @@ const LEAST_MARGIN: Duration = Duration::from_millis(250);
 
 impl Lease {
     /// Takes a grant in, counted from before it was asked for. A grant of an endpoint that the
-    /// inventory lacks is given back unused, and its id is returned.
+    /// inventory lacks is given back unused; the error is whether it will be passed over from now
+    /// on.
     pub(super) fn new(
         pool: Pool,
         grant: Grant,
         wants: &Wants,
         asked: Instant,
-    ) -> Result<Self, EndpointId> {
+    ) -> Result<Self, bool> {
         let shared = &pool.0;
         shared.core.counters.grants.add_one();
         let ends = grant.term.map(|term| asked + term.remaining);
@@ -107,7 +109,7 @@ impl Lease {
             shared.core.counters.unknown_endpoints.add_one();
             tracing::debug!(pool = %shared.core.name, endpoint = %grant.endpoint, "not in the inventory");
             give_back(&pool, &grant, Outcome::Unused, None, ends);
-            return Err(grant.endpoint);
+            return Err(pool.lacks(&grant.endpoint));
         };
         let trusted_until =
             grant.term.map(|term| asked + (term.remaining - margin(term.remaining)));
@@ -121,7 +123,7 @@ impl Lease {
             trusted_until,
             trust: None,
             renewal: None,
-            outcome: Outcome::Cancelled,
+            outcome: Outcome::Unused,
             cancel: false,
             held: Stopwatch::since(asked),
             pool,
@@ -167,9 +169,9 @@ impl Lease {
         self.trusted_until().is_none_or(|until| Instant::now() < until)
     }
 
-    /// What a verdict on it is about from now on.
-    pub(crate) fn set_site(&mut self, site: Option<Site>) {
-        self.site = site;
+    /// Whether it was taken for this site, which a verdict on it is about.
+    pub(crate) fn is_for(&self, site: &Site) -> bool {
+        self.site.as_ref() == Some(site)
     }
 
     /// Notes what was seen, for the verdict when the lease is dropped.
@@ -177,10 +179,10 @@ impl Lease {
         self.outcome = outcome;
     }
 
-    /// Notes what was seen unless something worse has been noted.
-    pub(crate) fn note_worse(&mut self, outcome: Outcome) {
+    /// Notes what was seen, and where, unless something worse has been noted.
+    pub(crate) fn note_worse(&mut self, outcome: Outcome, site: Option<Site>) {
         if severity(outcome) >= severity(self.outcome) {
-            self.outcome = outcome;
+            (self.outcome, self.site) = (outcome, site);
         }
     }
 
@@ -240,13 +242,14 @@ fn give_back(
     ends: Option<Instant>,
 ) {
     let shared = &pool.0;
-    let verdict = shared.judge.judge(Evidence::new(outcome, grant.strikes));
-    if verdict.quarantine.is_some() || !verdict.cooldown.is_zero() {
+    let verdict = pool.judge(grant, outcome, site.as_ref());
+    if verdict != Verdict::default().with_strike(verdict.strike) {
         tracing::debug!(
             pool = %shared.core.name,
             endpoint = %grant.endpoint,
             %outcome,
             cooldown = ?verdict.cooldown,
+            shun = ?verdict.shun,
             quarantine = verdict.quarantine.map(|code| code.as_str()),
             "verdict"
         );
@@ -318,7 +321,7 @@ impl Renewal {
     async fn renew(&self) -> Result<RenewReply, Error> {
         let core = &self.pool.0.core;
         let request = RenewRequest { pool: core.name.clone(), token: self.token, ttl: self.ttl };
-        core.store.renew(request).await
+        core.called(async { core.store.renew(request).await }).await
     }
 
     fn lost(&self, why: &'static str) {

@@ -1,17 +1,24 @@
 //! A pool as this process sees it: leases that are waited for, held and given back.
 
+mod alone;
 mod answers;
 mod asker;
+mod attendance;
 mod builder;
+mod caught;
 #[cfg(feature = "metrics")]
 mod gauges;
 mod held;
 mod hints;
 mod lease;
+mod ledger;
 mod question;
 mod queue;
 mod releaser;
 mod set_up;
+mod strangers;
+mod timed;
+mod verdicts;
 mod waiting;
 mod wants;
 #[cfg(feature = "watch")]
@@ -28,7 +35,7 @@ use tokio::task::AbortHandle;
 pub use builder::PoolBuilder;
 pub use held::HeldLease;
 pub(crate) use lease::{Lease, Trust};
-pub(crate) use question::Doubt;
+pub(crate) use question::{Doubt, Patience};
 pub(crate) use waiting::Now;
 pub(crate) use wants::Wants;
 pub(crate) use watchdog::{Expire, Key, Watchdog};
@@ -44,7 +51,9 @@ use crate::store::{
 use crate::telemetry::{Counters, Counts, Times};
 use crate::verdict::Judge;
 
+use ledger::Ledger;
 use releaser::Releaser;
+use strangers::Strangers;
 use waiting::Waiting;
 
 /// A shared handle to a pool of endpoints.
@@ -68,12 +77,14 @@ pub struct Pool(Arc<Shared>);
 struct Shared {
     core: Arc<Core>,
     inventory: Inventory,
+    strangers: Strangers,
     settings: Settings,
     /// This process owns the pool's membership: the embedded default.
     embedded: bool,
     /// In whose name this process gives orders.
     administrator: Option<AdminName>,
     judge: Arc<dyn Judge>,
+    ledger: Ledger,
     releaser: Releaser,
     watchdog: Arc<Watchdog>,
     closed: AtomicBool,
@@ -93,6 +104,28 @@ struct Core {
     times: Times,
     /// Whether releases give hints to those who wait elsewhere.
     hints: bool,
+    /// What the store said of itself: it is not asked in a drop.
+    at_once: bool,
+}
+
+impl Core {
+    fn new(name: PoolName, store: Arc<dyn LeaseStore>, hints: bool) -> Arc<Self> {
+        Arc::new(Self {
+            counters: Counters::of(name.as_str()),
+            times: Times::of(name.as_str()),
+            name,
+            waiting: Waiting::default(),
+            hints,
+            at_once: store.answers_at_once(),
+            store,
+        })
+    }
+
+    #[cfg(test)]
+    fn in_memory() -> Arc<Self> {
+        let store = Arc::new(crate::store::MemoryStore::new());
+        Self::new(PoolName::new("vn").unwrap(), store, false)
+    }
 }
 
 impl Drop for Shared {
@@ -202,6 +235,10 @@ impl Pool {
         self.send(order, None).await
     }
 
+    pub(crate) fn has_administrator(&self) -> bool {
+        self.0.administrator.is_some()
+    }
+
     /// Sends an order, from an inventory of this version.
     async fn send(&self, order: Order, version: Option<u64>) -> Result<AdminReply, Error> {
         let request = AdminRequest::new(self.0.core.name.clone(), order)
@@ -291,7 +328,7 @@ impl Pool {
         #[cfg(feature = "watch")]
         self.watch_no_more();
         self.0.core.waiting.close(&self.closed());
-        self.0.core.waiting.is_left().await;
+        self.left_alone().await;
         self.0.releaser.drained().await;
     }
 
@@ -313,6 +350,12 @@ impl Pool {
 
     fn endpoint(&self, id: &EndpointId) -> Option<Arc<Endpoint>> {
         self.0.inventory.snapshot().get(id).cloned()
+    }
+
+    /// Notes that the inventory lacks an endpoint; whether that helps to get another.
+    fn lacks(&self, id: &EndpointId) -> bool {
+        let generation = self.0.inventory.generation();
+        self.endpoint(id).is_some() || self.0.strangers.note(generation, id)
     }
 }
 

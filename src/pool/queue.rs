@@ -1,13 +1,16 @@
 //! Who waits for a lease, in order of arrival, and what the store is to be asked next.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use futures_util::future::AbortHandle;
+use smallvec::SmallVec;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Lease;
+use super::alone::Alone;
+use super::attendance::Attendance;
 use super::question::Doubt;
 use super::wants::{Later, Wants};
 use crate::error::Error;
@@ -43,8 +46,8 @@ pub(super) struct Queue {
     pub(super) overdue: bool,
     /// Why there was no lease, and when there is the next chance.
     pub(super) why: Option<(Error, Option<Instant>)>,
-    /// Somebody puts the questions.
-    pub(super) attended: bool,
+    /// Who puts the questions.
+    pub(super) attendance: Attendance,
 }
 
 /// One who waits.
@@ -69,6 +72,13 @@ pub(super) struct Aloft {
     pub(super) wants: Arc<Wants>,
     pub(super) since: Instant,
     pub(super) abandon: Option<AbortHandle>,
+    tokens: SmallVec<[Token; 1]>,
+    /// The asker that puts it.
+    asker: Option<u64>,
+    /// Or the request that does so itself.
+    alone: Option<Weak<Alone>>,
+    /// Its answer is being taken in.
+    claimed: bool,
 }
 
 /// A token that may have a lease, or may still get one.
@@ -83,13 +93,13 @@ pub(super) struct Doubtful {
 #[derive(Clone, Copy)]
 pub(super) struct Rest {
     pub(super) until: Instant,
-    /// The pool's changes when it was asked.
-    pub(super) seen: u64,
+    /// The pool's changes when it was asked; `None` when none matters.
+    pub(super) seen: Option<u64>,
 }
 
 impl Rest {
     fn is_over(&self, now: Instant, changes: u64) -> bool {
-        now >= self.until || changes != self.seen
+        now >= self.until || self.seen.is_some_and(|seen| changes != seen)
     }
 }
 
@@ -120,10 +130,13 @@ pub(super) struct Launch {
 
 /// What to do now.
 pub(super) enum Plan {
-    /// Put these questions, and look again at this moment or when something happens.
-    Ask(Vec<Launch>, Option<Instant>),
+    /// Put these questions, go on with those that somebody else has put, by their numbers, and look
+    /// again at this moment or when something happens.
+    Ask(Vec<Launch>, Vec<(u64, Arc<Alone>)>, Option<Instant>),
     /// Nobody waits.
     Idle,
+    /// Somebody else asks now.
+    Relieved,
 }
 
 impl Queue {
@@ -159,6 +172,9 @@ impl Queue {
             (self.dry, self.rest, self.why) = (false, None, None);
             self.barred.clear();
         }
+        if !self.barred.is_empty() && self.first(&place.wants).is_none() {
+            self.barred.retain(|barred| barred.wants != place.wants);
+        }
         Some(place)
     }
 
@@ -177,14 +193,18 @@ impl Queue {
         self.barred.iter().any(|barred| barred.wants == *wants && stands(barred))
     }
 
-    /// What to ask the store now.
-    pub(super) fn plan(&mut self, now: Instant, changes: u64) -> Plan {
+    /// What this asker is to ask the store now.
+    pub(super) fn plan(&mut self, asker: u64, now: Instant, changes: u64) -> Plan {
+        if !self.attendance.looks(asker, now) {
+            return Plan::Relieved;
+        }
         if self.places.is_empty() {
             return Plan::Idle;
         }
+        let taken_over = self.take_over(asker);
         if let Some(rest) = self.rest {
             if !rest.is_over(now, changes) {
-                return Plan::Ask(Vec::new(), Some(rest.until));
+                return Plan::Ask(Vec::new(), taken_over, Some(rest.until));
             }
             self.rest = None;
         }
@@ -192,9 +212,43 @@ impl Queue {
             true => self.head(now, changes),
             false => self.classes(now, changes),
         };
-        let launches = runs.into_iter().map(|run| self.launch(run, now, changes)).collect();
+        let launch = |run| self.launch(run, Some(asker), now, changes);
+        let launches = runs.into_iter().map(launch).collect();
         let ends = self.barred.iter().map(|barred| barred.rest.until);
-        Plan::Ask(launches, ends.filter(|end| *end > now).min())
+        Plan::Ask(launches, taken_over, ends.filter(|end| *end > now).min())
+    }
+
+    /// The questions that requests put themselves and that keep others from being asked for: such a
+    /// request may not be polled for a long time.
+    fn take_over(&mut self, asker: u64) -> Vec<(u64, Arc<Alone>)> {
+        let all = self.dry || self.flights.len() >= MAX_FLIGHTS;
+        let mut taken = Vec::new();
+        for flight in &mut self.flights {
+            let awaited = || {
+                self.places.values().filter(|place| place.wants == flight.wants).nth(1).is_some()
+            };
+            if flight.alone.is_some()
+                && (all || awaited())
+                && let Some(alone) = flight.alone.take().and_then(|alone| alone.upgrade())
+            {
+                flight.asker = Some(asker);
+                taken.push((flight.number, alone));
+            }
+        }
+        taken
+    }
+
+    /// Forgets the questions of an asker that does not ask any more; the tokens are to be given up.
+    pub(super) fn forsake(&mut self, asker: u64) -> Vec<Token> {
+        let forsaken = |flight: &mut Aloft| flight.asker == Some(asker) && !flight.claimed;
+        self.flights.extract_if(.., forsaken).flat_map(|flight| flight.tokens).collect()
+    }
+
+    /// Begins to take an answer in; `false` when the question was forsaken and its tokens with it.
+    pub(super) fn claim(&mut self, number: u64) -> bool {
+        let mut flights = self.flights.iter_mut();
+        let flight = flights.find(|flight| flight.number == number);
+        flight.map(|flight| flight.claimed = true).is_some()
     }
 
     /// The longest run at the head, and those behind it as far as the window goes, if nothing is in
@@ -246,10 +300,10 @@ impl Queue {
         let busy = self.flights.len() >= MAX_FLIGHTS || self.is_aloft(&place.wants);
         let first = self.first(&place.wants) == Some(arrival);
         let run = (!self.dry && !busy && first).then(|| Run::of(place))?;
-        Some(self.launch(run, Instant::now(), seen))
+        Some(self.launch(run, None, Instant::now(), seen))
     }
 
-    fn launch(&mut self, run: Run, now: Instant, seen: u64) -> Launch {
+    fn launch(&mut self, run: Run, asker: Option<u64>, now: Instant, seen: u64) -> Launch {
         let Run { wants, number, until } = run;
         let (mut tokens, mut unanswered) = (Vec::with_capacity(number), false);
         self.doubts.retain(|doubt| {
@@ -266,9 +320,16 @@ impl Queue {
             tokens.resize_with(number.max(doubtful), Token::random);
         }
         self.launched += 1;
-        let flight =
-            Aloft { number: self.launched, wants: wants.clone(), since: now, abandon: None };
-        self.flights.push(flight);
+        self.flights.push(Aloft {
+            number: self.launched,
+            wants: wants.clone(),
+            since: now,
+            abandon: None,
+            tokens: SmallVec::from_slice(&tokens),
+            asker,
+            alone: None,
+            claimed: false,
+        });
         Launch { number: self.launched, wants, tokens, doubtful, until, seen }
     }
 
@@ -276,6 +337,13 @@ impl Queue {
     pub(super) fn abandon_by(&mut self, number: u64, handle: AbortHandle) {
         if let Some(flight) = self.flights.iter_mut().find(|flight| flight.number == number) {
             flight.abandon = Some(handle);
+        }
+    }
+
+    /// By which a question of a request's own is gone on with.
+    pub(super) fn taken_over_by(&mut self, number: u64, alone: &Arc<Alone>) {
+        if let Some(flight) = self.flights.iter_mut().find(|flight| flight.number == number) {
+            flight.alone = Some(Arc::downgrade(alone));
         }
     }
 

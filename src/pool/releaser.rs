@@ -1,13 +1,15 @@
 //! Giving leases back without anybody waiting for it.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Core;
 use crate::error::{Error, Kind};
@@ -25,6 +27,9 @@ const TOMBSTONE: Duration = Duration::from_secs(60);
 /// Between tries at a store that does not answer, doubling.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long one call may take; the end of a pool waits for no longer one.
+const LONGEST_CALL: Duration = LAST_TRIES;
 
 /// How long a pool that ends goes on with a store that does not answer.
 const LAST_TRIES: Duration = Duration::from_secs(5);
@@ -85,9 +90,10 @@ impl Releaser {
 
     /// Hands a release on, to be repeated until `until`; never blocks.
     pub(super) fn release(&self, core: &Core, release: Release, outcome: Outcome, until: Instant) {
-        if core.store.answers_at_once() {
+        if core.at_once {
             let late = || Err(Error::store_unavailable("a store that answers at once did not"));
-            let call = core.store.release(core.release_of(vec![release]));
+            let request = core.release_of(vec![release]);
+            let call = core.called(async { core.store.release(request).await });
             match core.noted(call.now_or_never().unwrap_or_else(late)) {
                 Ok(replies) => {
                     replies.into_iter().for_each(|reply| core.released(reply, outcome, false));
@@ -95,27 +101,31 @@ impl Releaser {
                 Err(error) => core.not_released(1, error.kind().as_str()),
             }
             core.waiting.something_came_free();
-        } else if !self.enqueue(What::Release(release, outcome), until) {
+        } else if let Err(why) = self.enqueue(What::Release(release, outcome), until) {
             core.counters.releases_failed.add_one();
-            tracing::warn!(pool = %core.name, "release queue is full; the lease's deadline ends it");
+            tracing::warn!(pool = %core.name, why, "not given back; the lease's deadline ends it");
         }
     }
 
     /// Hands a cancel on, to be repeated until `until`; never blocks.
     pub(super) fn cancel(&self, core: &Core, token: Token, until: Instant) {
-        if !self.enqueue(What::Cancel(token), until) {
+        if let Err(why) = self.enqueue(What::Cancel(token), until) {
             core.counters.cancels_failed.add_one();
-            tracing::warn!(pool = %core.name, "release queue is full; the lease's deadline ends it");
+            tracing::warn!(pool = %core.name, why, "not cancelled; the lease's deadline ends it");
         }
     }
 
-    fn enqueue(&self, what: What, until: Instant) -> bool {
+    /// Why it was not accepted, if so.
+    fn enqueue(&self, what: What, until: Instant) -> Result<(), &'static str> {
         self.pending.jobs.fetch_add(1, Ordering::AcqRel);
-        let accepted = self.queue.try_send(Job { what, until, repeated: false }).is_ok();
-        if !accepted {
+        let accepted = self.queue.try_send(Job { what, until, repeated: false });
+        accepted.map_err(|refused| {
             self.pending.finish(1);
-        }
-        accepted
+            match refused {
+                TrySendError::Full(_) => "the release queue is full",
+                TrySendError::Closed(_) => "the runtime that the pool was built on has ended",
+            }
+        })
     }
 
     /// Resolves when nothing is under way. A store that does not answer is given up after a while.
@@ -139,10 +149,11 @@ impl Worker {
     pub(super) async fn run(mut self, core: Arc<Core>) {
         let mut failing = Failing::default();
         while self.take_in().await {
+            let began = Instant::now();
             if self.give_back(&core).await {
                 failing = Failing::default();
             } else {
-                failing.again();
+                failing.again(began);
                 self.rest(&core, &failing).await;
             }
         }
@@ -172,7 +183,9 @@ impl Worker {
         if releases.is_empty() {
             return true;
         }
-        let replies = core.noted(core.store.release(core.release_of(releases)).await);
+        let request = core.release_of(releases);
+        let call = core.timely(async { core.store.release(request).await });
+        let replies = core.noted(call.await);
         if let Err(error) = &replies
             && error.kind() == Kind::StoreUnavailable
         {
@@ -200,7 +213,8 @@ impl Worker {
     async fn cancel(&mut self, core: &Core) -> bool {
         while let Some(Job { what: What::Cancel(token), .. }) = self.jobs.front() {
             let cancel = CancelRequest::new(core.name.clone(), *token, TOMBSTONE);
-            match core.noted(core.store.cancel(cancel).await) {
+            let call = core.timely(async { core.store.cancel(cancel).await });
+            match core.noted(call.await) {
                 Err(error) if error.kind() == Kind::StoreUnavailable => return false,
                 Err(error) => core.not_cancelled(error.kind().as_str()),
                 Ok(_) => core.counters.cancels.add_one(),
@@ -241,7 +255,7 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Also when the store panics, or a shutdown would wait for ever.
+    /// Also when its runtime ends, or a shutdown would wait for ever.
     fn drop(&mut self) {
         self.queue.close();
         let queued = std::iter::from_fn(|| self.queue.try_recv().ok()).count();
@@ -277,9 +291,9 @@ struct Failing {
 }
 
 impl Failing {
-    fn again(&mut self) {
+    fn again(&mut self, began: Instant) {
         self.tries += 1;
-        self.since.get_or_insert_with(Instant::now);
+        self.since.get_or_insert(began);
     }
 
     /// Doubling, and a random half of it, so that workers do not come back in step.
@@ -291,6 +305,12 @@ impl Failing {
 }
 
 impl Core {
+    /// A call that is repeated when it has not been answered in time.
+    async fn timely<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let late = |_| Err(Error::store_unavailable("the store has not answered in time"));
+        timeout(LONGEST_CALL, self.called(call)).await.unwrap_or_else(late)
+    }
+
     fn release_of(&self, releases: Vec<Release>) -> ReleaseRequest {
         ReleaseRequest::new(self.name.clone(), releases).with_hint(self.hints)
     }
@@ -313,5 +333,20 @@ impl Core {
     fn not_cancelled(&self, code: &str) {
         self.counters.cancels_failed.add_one();
         tracing::warn!(pool = %self.name, code, "cancel failed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_closed_queue_is_not_said_to_be_full() {
+        let (releaser, worker) = Releaser::new();
+        let cancel = || releaser.enqueue(What::Cancel(Token::random()), Instant::now());
+        assert!((0..QUEUE).all(|_| cancel().is_ok()));
+        assert_eq!(cancel(), Err("the release queue is full"));
+        drop(worker);
+        assert_eq!(cancel(), Err("the runtime that the pool was built on has ended"));
     }
 }

@@ -1,5 +1,6 @@
 //! Waiting for a lease, first in, first out.
 
+use std::mem;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,9 +9,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
+use super::alone::Alone;
 use super::answers::Tokens;
 use super::asker::Flight;
-use super::question::{Doubt, UNANSWERED, Unanswered};
+use super::question::{Doubt, Patience, UNANSWERED, Unanswered};
 use super::queue::{Place, Plan, Queue, Told};
 use super::wants::{Later, Wants};
 use super::{Lease, Pool};
@@ -20,8 +22,6 @@ use crate::random;
 /// The pool's queue in this process, and what wakes whoever puts its questions.
 pub(super) struct Waiting {
     queue: Mutex<Queue>,
-    /// For the asker: something happened.
-    looks: Notify,
     /// For those who wait: the asker is gone, maybe with its runtime.
     orphaned: Notify,
     /// Grows when something may have come free, so that nothing between a question and the
@@ -36,7 +36,6 @@ impl Default for Waiting {
     fn default() -> Self {
         Self {
             queue: Mutex::default(),
-            looks: Notify::new(),
             orphaned: Notify::new(),
             changes: AtomicU64::new(0),
             queued: AtomicUsize::new(0),
@@ -54,23 +53,19 @@ impl Waiting {
         done
     }
 
-    /// What to ask now.
-    pub(super) fn plan(&self) -> Plan {
-        self.with_queue(|queue| queue.plan(Instant::now(), self.changes()))
+    /// What this asker is to ask now.
+    pub(super) fn plan(&self, asker: u64) -> Plan {
+        self.with_queue(|queue| queue.plan(asker, Instant::now(), self.changes()))
     }
 
     /// Has the asker look at the queue.
     pub(super) fn look(&self) {
-        self.looks.notify_one();
+        self.with_queue(|queue| queue.attendance.call());
     }
 
-    pub(super) async fn looked(&self) {
-        self.looks.notified().await;
-    }
-
-    /// The asker is gone.
-    pub(super) fn orphan(&self) {
-        self.with_queue(|queue| queue.attended = false);
+    /// An asker is gone.
+    pub(super) fn orphan(&self, asker: u64) {
+        self.with_queue(|queue| queue.attendance.leave(asker, std::thread::panicking()));
         self.orphaned.notify_waiters();
     }
 
@@ -84,7 +79,7 @@ impl Waiting {
     pub(super) async fn is_left(&self) {
         loop {
             let orphaned = self.orphaned.notified();
-            if !self.with_queue(|queue| queue.attended) {
+            if self.with_queue(|queue| queue.attendance.is_vacant()) {
                 return;
             }
             orphaned.await;
@@ -133,7 +128,7 @@ impl Pool {
     pub(crate) async fn lease(
         &self,
         wants: Wants,
-        patience: Duration,
+        patience: impl Into<Patience>,
     ) -> Result<(Lease, Duration), Error> {
         self.lease_after(wants, patience, None).await
     }
@@ -141,16 +136,17 @@ impl Pool {
     /// The same for one whose first question was not answered.
     pub(crate) async fn lease_after(
         &self,
-        mut wants: Wants,
-        patience: Duration,
+        wants: Wants,
+        patience: impl Into<Patience>,
         doubt: Option<Doubt>,
     ) -> Result<(Lease, Duration), Error> {
+        let patience = patience.into();
         let started = Instant::now();
         let core = &self.0.core;
-        if core.store.answers_at_once() && core.waiting.queued() == 0 && doubt.is_none() {
-            match self.take(&mut wants, patience).await? {
+        if core.at_once && core.waiting.queued() == 0 && doubt.is_none() {
+            match self.take(&wants, patience).await? {
                 Ok(lease) => return Ok((lease, started.elapsed())),
-                Err((later, _)) if patience.is_zero() || later.is_hopeless(&wants) => {
+                Err((later, _)) if patience.wait.is_zero() || later.is_hopeless(self, &wants) => {
                     return Err(later.into());
                 }
                 Err(_) => {}
@@ -174,15 +170,16 @@ impl Pool {
     /// A lease that the store granted, or may still grant, is cancelled in the background.
     pub(crate) async fn lease_now(
         &self,
-        mut wants: Wants,
-        patience: Duration,
+        wants: Wants,
+        patience: impl Into<Patience>,
     ) -> Result<(Now, Duration), Error> {
+        let patience = patience.into();
         let core = &self.0.core;
         if core.waiting.queued() > 0 {
             return Ok((Now::Later(None), Duration::ZERO));
         }
-        if core.store.answers_at_once() {
-            let now = match self.take(&mut wants, patience).await? {
+        if core.at_once {
+            let now = match self.take(&wants, patience).await? {
                 Ok(lease) => Now::Lease(lease),
                 Err((_, doubt)) => Now::Later(doubt),
             };
@@ -194,22 +191,46 @@ impl Pool {
     async fn lease_together(
         &self,
         wants: Wants,
-        patience: Duration,
+        patience: Patience,
     ) -> Result<(Now, Duration), Error> {
-        let waiter = Waiter::enter(self, wants, patience, false, None)?;
-        let (started, waiting) = (waiter.started, &self.0.core.waiting);
-        let alone = |queue: &mut Queue| queue.launch_alone(waiter.arrival, waiting.changes());
-        if let Some(launch) = waiting.with_queue(alone) {
-            Flight::new(self, launch).fly().await;
-        }
-        let told = waiter.wait().await;
+        let mut waiter = Waiter::enter(self, wants, patience, false, None)?;
+        let started = waiter.started;
+        let told = match self.launch_alone(waiter.arrival) {
+            Some(alone) => tokio::select! {
+                biased;
+                () = alone.fly() => None,
+                // The pool has been closed.
+                told = &mut waiter.told => Some(told.unwrap_or_else(|_| unanswered())),
+                () = patience.over() => Some(unanswered()),
+            },
+            None => None,
+        };
+        let told = match told {
+            Some(told) => told,
+            None => waiter.wait().await,
+        };
         let took = started.elapsed();
         match told {
             Told::Lease(lease) => Ok((Now::Lease(lease), took)),
-            Told::Later(later, _) if later.is_unanswered() && took >= patience => Err(later.into()),
+            Told::Later(later, _) if later.is_unanswered() && took >= patience.wait => {
+                Err(later.into())
+            }
             Told::Later(_, doubt) => Ok((Now::Later(doubt), took)),
             Told::Failed(error) => Err(error),
         }
+    }
+}
+
+impl Pool {
+    /// Begins to ask for one who has just come and need not wait for anybody else's question.
+    fn launch_alone(&self, arrival: u64) -> Option<Arc<Alone>> {
+        let waiting = &self.0.core.waiting;
+        let launch = |queue: &mut Queue| queue.launch_alone(arrival, waiting.changes());
+        let launch = waiting.with_queue(launch)?;
+        let number = launch.number;
+        let alone = Alone::new(Box::pin(Flight::new(self, launch).fly()));
+        waiting.with_queue(|queue| queue.taken_over_by(number, &alone));
+        Some(alone)
     }
 }
 
@@ -220,6 +241,7 @@ struct Waiter<'a> {
     arrival: u64,
     told: oneshot::Receiver<Told>,
     started: Instant,
+    patience: Patience,
     until: Instant,
 }
 
@@ -227,44 +249,50 @@ impl<'a> Waiter<'a> {
     fn enter(
         pool: &'a Pool,
         wants: Wants,
-        patience: Duration,
+        patience: Patience,
         patient: bool,
         doubt: Option<Doubt>,
     ) -> Result<Self, Error> {
         let (started, (tell, told)) = (Instant::now(), oneshot::channel());
-        let (wants, until) = (Arc::new(wants), started + patience);
-        let token = doubt.and_then(|doubt| doubt.token_for(pool, &wants));
+        let (wants, until) = (Arc::new(wants), patience.until(started));
+        // One that is of no use here is given up, as is all of it at a closed pool.
+        let mut doubt = doubt.filter(|doubt| doubt.is_for(pool, &wants));
         let place = Place { wants: wants.clone(), until, patient, tell };
         let arrival = pool.0.core.waiting.with_queue(|queue| {
             // Whoever closes the pool sends those away who are in the queue then.
             if pool.is_closed() {
                 return Err(pool.closed());
             }
-            let doubtful = token.into_iter().collect();
+            let doubtful = doubt.take().and_then(Doubt::into_token).into_iter().collect();
             queue.doubt(&wants, Tokens { doubtful, unanswered: true });
             Ok(queue.enter(place))
         });
-        arrival.map(|arrival| Self { pool, wants, arrival, told, started, until })
+        arrival.map(|arrival| Self { pool, wants, arrival, told, started, patience, until })
     }
 
     async fn wait(mut self) -> Told {
         let waiting = &self.pool.0.core.waiting;
         let mut end = self.until;
+        let mut has_come = true;
         loop {
             let mut orphaned = pin!(waiting.orphaned.notified());
             // Told already, most who asked for themselves are.
             if let Ok(told) = self.told.try_recv() {
                 return told;
             }
-            self.pool.attend();
+            let check = Instant::now() + self.pool.attend(mem::take(&mut has_come));
             tokio::select! {
                 biased;
                 told = &mut self.told => return told.unwrap_or_else(|_| unanswered()),
                 () = &mut orphaned => continue,
-                () = sleep_until(end) => {}
+                () = sleep_until(end.min(check)) => {}
+            }
+            if Instant::now() < end {
+                continue;
             }
             let (over, reason) = waiting.with_queue(|queue| {
                 end = queue.end_of(&self.wants, self.started, self.until);
+                end = self.patience.cut(end);
                 let reason = queue.reason(self.pool, &self.wants, self.started);
                 (Instant::now() >= end, reason)
             });

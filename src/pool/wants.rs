@@ -32,7 +32,11 @@ impl Later {
     }
 
     pub(super) fn exhausted(pool: &Pool) -> Self {
-        let message = format!("no endpoint of pool {} came free in time", pool.name());
+        let mut message = format!("no endpoint of pool {} came free in time", pool.name());
+        let strangers = pool.0.strangers.count();
+        if strangers > 0 {
+            message += &format!("; it has at least {strangers} that the inventory here lacks");
+        }
         Self::new(Error::new(Kind::PoolExhausted, message))
     }
 
@@ -45,17 +49,19 @@ impl Later {
         Self::new(Error::new(Kind::PoolLoading, message))
     }
 
-    /// What a reply that grants nothing comes to; `None` for tokens that had been cancelled: others
-    /// are to be asked with.
-    pub(super) fn of(reply: &AcquireReply, pool: &Pool) -> Option<Self> {
+    /// What a reply that grants nothing comes to.
+    pub(super) fn of(reply: &AcquireReply, pool: &Pool) -> Self {
         match reply {
             AcquireReply::Empty { next, restricted } => {
-                Some(Self { after: *next, restricted: *restricted, ..Self::exhausted(pool) })
+                Self { after: *next, restricted: *restricted, ..Self::exhausted(pool) }
             }
-            AcquireReply::Paused => Some(Self::paused(pool)),
-            AcquireReply::Loading => Some(Self::loading(pool)),
-            AcquireReply::Hold(rest) => Some(Self::exhausted(pool).after(*rest)),
-            AcquireReply::Granted(_) | AcquireReply::Cancelled => None,
+            AcquireReply::Paused => Self::paused(pool),
+            AcquireReply::Loading => Self::loading(pool),
+            AcquireReply::Hold(rest) => Self::exhausted(pool).after(*rest),
+            // Fresh tokens cannot have been cancelled.
+            AcquireReply::Granted(_) | AcquireReply::Cancelled => {
+                Self::exhausted(pool).after(pool.rest())
+            }
         }
     }
 
@@ -69,8 +75,9 @@ impl Later {
     }
 
     /// With some excluded and no other on its way back, waiting is for nothing.
-    pub(super) fn is_hopeless(&self, wants: &Wants) -> bool {
-        self.after.is_none() && self.why.kind() == Kind::PoolExhausted && !wants.exclude.is_empty()
+    pub(super) fn is_hopeless(&self, pool: &Pool, wants: &Wants) -> bool {
+        let some_excluded = !wants.exclude.is_empty() || pool.0.strangers.count() > 0;
+        self.after.is_none() && self.why.kind() == Kind::PoolExhausted && some_excluded
     }
 }
 

@@ -7,6 +7,8 @@ use slab::Slab;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use super::Core;
+
 /// Something that must end when its lease does.
 pub(crate) trait Expire: Send + Sync {
     /// Until when it may go on; `None` when it is over.
@@ -87,13 +89,14 @@ impl Watchdog {
     }
 
     /// Works until it is aborted.
-    pub(super) async fn run(self: Arc<Self>) {
+    pub(super) async fn run(self: Arc<Self>, core: Arc<Core>) {
         let mut idle = false;
         loop {
             let now = Instant::now();
             let (due, next) = self.due(now);
             for exchange in due {
-                exchange.expire();
+                // What it holds is dropped there, with whatever somebody's layers made of it.
+                core.run("a response's body", move || exchange.expire());
             }
             let look = next.or_else(|| (!idle).then(|| now + LINGER));
             idle = next.is_none();
@@ -122,6 +125,7 @@ mod tests {
     struct Exchange {
         until: Mutex<Option<Instant>>,
         ended: AtomicUsize,
+        panics: bool,
     }
 
     impl Expire for Exchange {
@@ -131,13 +135,18 @@ mod tests {
 
         fn expire(&self) {
             self.ended.fetch_add(1, Ordering::SeqCst);
+            assert!(!self.panics, "as a body may when it is dropped");
         }
     }
 
     fn watched(watchdog: &Watchdog, seconds: u64) -> Arc<Exchange> {
+        watched_one(watchdog, seconds, false)
+    }
+
+    fn watched_one(watchdog: &Watchdog, seconds: u64, panics: bool) -> Arc<Exchange> {
+        let until = Mutex::new(Some(Instant::now() + Duration::from_secs(seconds)));
+        let exchange = Arc::new(Exchange { until, ended: AtomicUsize::new(0), panics });
         let until = Instant::now() + Duration::from_secs(seconds);
-        let exchange =
-            Arc::new(Exchange { until: Mutex::new(Some(until)), ended: AtomicUsize::new(0) });
         let weak: Weak<Exchange> = Arc::downgrade(&exchange);
         watchdog.watch(until, weak);
         exchange
@@ -151,7 +160,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_exchange_is_ended_at_its_end_and_not_before() {
         let watchdog = Arc::new(Watchdog::default());
-        let task = tokio::spawn(watchdog.clone().run());
+        let task = tokio::spawn(watchdog.clone().run(Core::in_memory()));
         let (short, long) = (watched(&watchdog, 10), watched(&watchdog, 30));
         after(9).await;
         assert_eq!(short.ended.load(Ordering::SeqCst), 0);
@@ -163,6 +172,21 @@ mod tests {
         let late = watched(&watchdog, 5);
         after(6).await;
         assert_eq!(late.ended.load(Ordering::SeqCst), 1, "also after the task had nothing to do");
+        task.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_exchange_that_panics_keeps_no_other_alive() {
+        let (watchdog, core) = (Arc::new(Watchdog::default()), Core::in_memory());
+        let task = tokio::spawn(watchdog.clone().run(core.clone()));
+        let panics = [1, 2].map(|seconds| watched_one(&watchdog, seconds, true));
+        let other = watched(&watchdog, 3);
+        after(1).await;
+        after(1).await;
+        after(2).await;
+        assert!(panics.iter().all(|exchange| exchange.ended.load(Ordering::SeqCst) == 1));
+        assert_eq!(other.ended.load(Ordering::SeqCst), 1);
+        assert_eq!(core.counters.snapshot().panics, 2);
         task.abort();
     }
 
@@ -183,7 +207,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_renewed_exchange_goes_on() {
         let watchdog = Arc::new(Watchdog::default());
-        let task = tokio::spawn(watchdog.clone().run());
+        let task = tokio::spawn(watchdog.clone().run(Core::in_memory()));
         let exchange = watched(&watchdog, 10);
         *exchange.until.lock().unwrap() = Some(Instant::now() + Duration::from_secs(40));
         after(20).await;

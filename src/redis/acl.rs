@@ -131,7 +131,6 @@ const WRITE: &[&str] = &[
     "hincrby",
     "zadd",
     "zrem",
-    "zincrby",
     "zremrangebyscore",
     "zremrangebyrank",
     "spublish",

@@ -25,7 +25,8 @@ impl Info {
         Self::parse(&text)
     }
 
-    fn parse(text: &str) -> Self {
+    /// Reads the text of a reply.
+    pub(crate) fn parse(text: &str) -> Self {
         let fields = text.lines().filter_map(|line| line.split_once(':'));
         Self(fields.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
     }
@@ -44,13 +45,41 @@ impl Info {
         if self.field("master_replid").is_empty() {
             return Err(Fault::refused("the store does not tell its replication id"));
         }
-        if self.field("aof_enabled") == "0" {
-            tracing::warn!(
-                "the store keeps no append-only file: leases since its last snapshot are lost \
-                 when it restarts"
-            );
+        if let Some(what) = self.loses() {
+            tracing::warn!("{what}");
         }
         Ok(())
+    }
+
+    /// What a restart would lose, as far as INFO tells.
+    ///
+    /// Whether snapshots are to be taken at all is in CONFIG, which roles may not read and managed
+    /// servers refuse; INFO tells of those that were taken since the start, or loaded at it.
+    pub(crate) fn loses(&self) -> Option<&'static str> {
+        let failed = |name: &str| self.field(name) == "err";
+        let some = |name: &str| self.field(name).parse().is_ok_and(|number: i64| number > 0);
+        let snapshots = some("rdb_saves")
+            || some("rdb_bgsave_in_progress")
+            || some("rdb_last_load_keys_loaded")
+            || self.field("rdb_last_bgsave_time_sec").parse().is_ok_and(|took: i64| took >= 0);
+        match self.field("aof_enabled") {
+            "1" if failed("aof_last_write_status") => {
+                Some("the store cannot write its append-only file: a restart loses leases")
+            }
+            "0" if failed("rdb_last_bgsave_status") => Some(
+                "the store keeps no append-only file and its last snapshot failed: a restart \
+                 loses what came after the one before",
+            ),
+            "0" if snapshots => Some(
+                "the store keeps no append-only file: a restart loses what came after its last \
+                 snapshot",
+            ),
+            "0" => Some(
+                "the store keeps no append-only file and has taken no snapshot yet: unless it is \
+                 set to take some, a restart loses the pools",
+            ),
+            _ => None,
+        }
     }
 
     /// Whether the server is a cluster's node exactly when it is used as one.
@@ -94,6 +123,11 @@ impl Info {
         Ok(())
     }
 
+    /// Its make and version, `Redis 7.0.15`.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.make().map(|make| make.to_string())
+    }
+
     /// Others call themselves Redis too, and have a field of their own beside it.
     fn make(&self) -> Option<Make> {
         let make = |name, field| version(self.field(field)).map(|version| Make { name, version });
@@ -105,7 +139,8 @@ impl Info {
         )
     }
 
-    fn field(&self, name: &str) -> &str {
+    /// A field's value; empty when there is none.
+    pub(crate) fn field(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
 }
@@ -131,14 +166,11 @@ const OLDEST: &str = "but leases need Redis 7.0 or Valkey 7.2 or newer";
 mod tests {
     use super::*;
 
-    const REDIS_6_2: &str = "# Server\r\nredis_version:6.2.16\r\nredis_git_sha1:00000000\r\n\
-        redis_mode:standalone\r\nexecutable:/usr/bin/redis-server\r\n# Memory\r\n\
-        maxmemory_policy:noeviction\r\n# Persistence\r\naof_enabled:1\r\n# Replication\r\n\
-        role:master\r\nmaster_replid:8c37f16ab0ef6b5bdb3fe9c1a3a8f4a2b6d52e7d\r\n";
-    const VALKEY_8: &str = "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\n\
-        valkey_version:8.0.1\r\nvalkey_release_stage:ga\r\nredis_mode:standalone\r\n# Memory\r\n\
-        maxmemory_policy:noeviction\r\n# Persistence\r\naof_enabled:1\r\n# Replication\r\n\
-        role:master\r\nmaster_replid:0f3f6a8d6b1c1a5e4dbb5d1c5d0f24de32c5a001\r\n";
+    // What real servers told, cut to what matters; the two below are put together by hand.
+    const REDIS_6_2: &str = include_str!("tests/info/redis-6.2.14.txt");
+    const REDIS_7: &str = include_str!("tests/info/redis-7.0.15.txt");
+    const REDIS_8: &str = include_str!("tests/info/redis-8.0.2.txt");
+    const VALKEY_8: &str = include_str!("tests/info/valkey-8.1.1.txt");
     const KEYDB: &str = "# Server\r\nredis_version:6.3.4\r\nredis_git_sha1:7e7e5e57\r\n\
         redis_mode:standalone\r\nexecutable:/data/keydb-server\r\n# Replication\r\n\
         role:active-replica\r\n";
@@ -152,11 +184,12 @@ mod tests {
     #[test]
     fn servers_that_can_keep_leases_pass() {
         for text in [
-            &REDIS_6_2.replace("6.2.16", "7.0.15"),
-            &REDIS_6_2.replace("6.2.16", "8.0-dev"),
-            &REDIS_6_2.replace("6.2.16", "255.255.255"),
+            REDIS_7,
+            REDIS_8,
+            &REDIS_8.replace("8.0.2", "8.0-dev"),
+            &REDIS_8.replace("8.0.2", "255.255.255"),
             VALKEY_8,
-            &VALKEY_8.replace("8.0.1", "7.2.5"),
+            &VALKEY_8.replace("8.1.1", "7.2.5"),
         ] {
             assert_eq!(check(text), Ok(()));
         }
@@ -165,8 +198,8 @@ mod tests {
     #[test]
     fn the_others_are_named_with_their_version() {
         for (text, name) in [
-            (REDIS_6_2, "Redis 6.2.16"),
-            (&VALKEY_8.replace("8.0.1", "7.0.0"), "Valkey 7.0.0"),
+            (REDIS_6_2, "Redis 6.2.14"),
+            (&VALKEY_8.replace("8.1.1", "7.0.0"), "Valkey 7.0.0"),
             (KEYDB, "KeyDB 6.3.4"),
             (DRAGONFLY, "Dragonfly 1.40.1"),
         ] {
@@ -184,6 +217,28 @@ mod tests {
         assert_eq!(check(&VALKEY_8.replace("noeviction", "volatile-lru")), Ok(()));
         let hidden = VALKEY_8.replace("master_replid", "other");
         assert_eq!(check(&hidden).unwrap_err(), "the store does not tell its replication id");
+    }
+
+    #[test]
+    fn what_a_restart_loses_is_told_as_far_as_it_is_known() {
+        for (more, told) in [
+            ("", Some("has taken no snapshot yet")),
+            ("rdb_last_bgsave_time_sec:-1", Some("has taken no snapshot yet")),
+            ("rdb_last_bgsave_time_sec:0", Some("after its last snapshot")),
+            ("rdb_saves:3", Some("after its last snapshot")),
+            ("rdb_last_load_keys_loaded:7", Some("after its last snapshot")),
+            ("rdb_last_bgsave_status:err", Some("its last snapshot failed")),
+            ("aof_enabled:1", None),
+            ("aof_enabled:1\r\naof_last_write_status:ok", None),
+            ("aof_enabled:1\r\naof_last_write_status:err", Some("cannot write")),
+        ] {
+            let loses = Info::parse(&format!("{REDIS_7}{more}\r\n")).loses();
+            match told {
+                Some(told) => assert!(loses.unwrap().contains(told), "{more}: {loses:?}"),
+                None => assert_eq!(loses, None, "{more}"),
+            }
+        }
+        assert_eq!(Info::default().loses(), None, "what is not known is not told");
     }
 
     #[test]

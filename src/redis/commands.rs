@@ -48,57 +48,84 @@ macro_rules! commands {
 }
 
 commands! {
-    INIT "init" "" ["start" "arguments" "audit"] STATE,
+    INIT "init" "" ["start" "arguments" "allowed" "audit" "note"] STATE,
         "by? config_version? mode policy largest_ttl_us largest_lifetime_us failover_hold start loss";
-    LOAD "load" "" ["start" "arguments" "audit"] &["meta", "ready", "members", "uses", "weights"],
+    LOAD "load" ""
+        ["start" "arguments" "allowed" "members" "weight" "audit"]
+        &["meta", "ready", "members", "uses", "weights"],
         "by? config_version? number? (id weight assignments?)*";
-    OPEN "open" "" ["start" "arguments" "audit"] &["meta"], "by? config_version?";
-    DESTROY "destroy" "" ["start" "arguments" "audit"] STATE, "by? config_version?";
+    OPEN "open" "" ["start" "arguments" "allowed" "audit"] &["meta"], "by? config_version?";
+    DESTROY "destroy" "" ["start" "arguments" "allowed" "audit"] STATE, "by? config_version?";
     AUDIT "audit" " flags=no-writes" ["start" "arguments"] &["meta", "audit"], "before? limit";
     ACQUIRE "acquire" ""
-        ["start" "request"] => {"arguments" "moves" "sweep" "choice" "batch" "hold":
-            ids_at choice catch_up recall refused raised hold} ["recalled"]
+        ["start" "request"] => {"arguments" "allowed" "orders" "weight" "moves" "sweep" "choice"
+            "batch" "hold": ids_at choice catch_up recall refused raised hold allowed ordered} ["recalled"]
         STATE,
         "ttl_us cooldown_us random prefer tokens token+ exclude*";
     ASSIGN "assign" ""
-        ["start" "request"] => {"arguments" "moves" "sweep" "choice" "batch":
-            ids_at choice catch_up recall refused} ["recalled" "least"]
+        ["start" "request"] => {"arguments" "allowed" "orders" "weight" "moves" "sweep" "choice"
+            "batch": ids_at choice catch_up recall refused heft allowed ordered}
+        ["recalled" "least"]
         STATE,
         "ttl_us cooldown_us random prefer tokens token+ exclude*";
     RENEW "renew" " flags=allow-oom" ["start" "arguments"] &["meta", "leases", "requests"],
         "token ttl_us";
     RELEASE "release" " flags=allow-oom"
-        ["start" "arguments" "verdict"] => {"moves" "strikes": moves judge shun} [] STATE,
+        ["start" "arguments" "verdict" "releases"] => {"allowed" "orders" "weight" "moves"
+            "strikes": moves judge shun ordered} [] STATE,
         "(token cooldown_us strike quarantine? shun_us)+ hint?";
-    JUDGE "judge" " flags=allow-oom" ["start" "arguments" "moves" "strikes" "verdict"] STATE,
+    JUDGE "judge" " flags=allow-oom"
+        ["start" "arguments" "allowed" "weight" "orders" "moves" "strikes" "verdict"] STATE,
         "(id fence cooldown_us strike quarantine? shun_us)+";
-    CANCEL "cancel" " flags=allow-oom" ["start" "arguments" "moves" "sweep"] STATE,
+    CANCEL "cancel" " flags=allow-oom"
+        ["start" "arguments" "allowed" "weight" "orders" "moves" "sweep"] STATE,
         "token tombstone_us";
-    REAP "reap" " flags=allow-oom" ["start" "arguments" "moves" "sweep"] STATE, "";
-    STATUS "status" " flags=no-writes" ["start" "arguments"]
+    REAP "reap" " flags=allow-oom"
+        ["start" "arguments" "allowed" "weight" "orders" "moves" "sweep"] STATE, "";
+    STATUS "status" " flags=no-writes" ["start" "arguments" "orders"]
         &["meta", "ready", "cooling", "leases", "parked"],
         "orders";
-    LIST "list" " flags=no-writes" ["start" "arguments"]
-        &["meta", "cooling", "leases", "parked", "members", "uses", "weights", "strikes"],
+    LIST "list" " flags=no-writes" ["start" "arguments" "orders" "weight"]
+        &["meta", "ready", "cooling", "leases", "parked", "members", "uses", "weights", "strikes"],
         "orders after? limit";
-    CHECK "check" " flags=no-writes" ["start" "arguments"]
+    CHECK "check" " flags=no-writes" ["start" "arguments" "findings"]
         &["meta", "ready", "cooling", "leases", "requests", "cancelled", "parked",
-          "members", "uses"],
+          "members", "uses", "strikes"],
         "orders after? limit";
-    ADD "add" "" ["start" "arguments" "audit" "moves"] STATE,
+    MEND "mend" ""
+        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "note" "repair"] STATE,
+        "by? config_version? after? limit";
+    ADOPT "adopt" ""
+        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "note" "repair" "claims"] STATE,
+        "by? config_version? part cursor";
+    REPORT "report" " flags=no-writes" ["start"] &["meta"], "";
+    RIGHTS "rights" " flags=no-writes" ["start"] &["meta"], "";
+    REMAINS "remains" " flags=no-writes" ["start"]
+        &["meta", "ready", "cooling", "leases", "parked", "members", "uses", "weights", "strikes",
+          "former"], "";
+    FORGET "forget" "" ["start"] &["meta", "audit"], "";
+    ADD "add" "" ["start" "arguments" "allowed" "members" "weight" "orders" "audit" "moves"] STATE,
         "by? config_version? (id weight assignments?)*";
-    REMOVE "remove" "" ["start" "arguments" "audit" "moves" "roster"] STATE,
+    REMOVE "remove" ""
+        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "roster"] STATE,
         "by? config_version? id*";
-    DISABLE "disable" "" ["start" "arguments" "audit" "moves" "roster"] STATE,
+    DISABLE "disable" ""
+        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "roster"] STATE,
         "by? config_version? order id*";
-    ENABLE "enable" "" ["start" "arguments" "audit" "moves" "roster"] STATE,
+    ENABLE "enable" ""
+        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "roster"] STATE,
         "by? config_version? id*";
-    QUARANTINE "quarantine" "" ["start" "arguments" "audit" "moves" "roster"] STATE,
+    QUARANTINE "quarantine" ""
+        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "roster"] STATE,
         "by? config_version? code id*";
-    PAUSE "pause" "" ["start" "arguments" "audit"] &["meta"], "by? config_version? orders";
-    RESUME "resume" "" ["start" "arguments" "audit"] &["meta"],
+    END_QUARANTINE "end_quarantine" ""
+        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "roster"] STATE,
+        "by? config_version? code id*";
+    PAUSE "pause" ""
+        ["start" "arguments" "allowed" "orders" "audit"] &["meta"], "by? config_version? orders";
+    RESUME "resume" "" ["start" "arguments" "allowed" "orders" "audit"] &["meta"],
         "by? config_version? orders what";
-    BUDGET_RESERVE "budget/reserve" "" ["budget" "state" "clock" "places"] &["budget"],
+    BUDGET_RESERVE "budget/reserve" "" ["budget" "state" "places"] &["budget"],
         "interval_us burst probe_us empty (most passage hold_us)*";
     BUDGET_UNDO "budget/undo" " flags=allow-oom" ["budget" "state"] &["budget"],
         "tat interval_us probe";

@@ -128,6 +128,8 @@ impl Failure {
             "LOADING" => ("the store is loading its data", Remedy::Wait),
             "CLUSTERDOWN" => ("the store's cluster is down", Remedy::Wait),
             "TRYAGAIN" => ("the store is moving its keys", Remedy::Wait),
+            // A script of ours, on a node to which a part of the pool has moved.
+            "NOORDERS" => ("the pool's standing orders are on the move, or lost", Remedy::Wait),
             "BUSY" => ("the store is busy with a long script", Remedy::Wait),
             "OOM" => ("the store is out of memory", Remedy::Nothing),
             "MISCONF" => ("the store cannot save its data", Remedy::Nothing),
@@ -151,7 +153,7 @@ impl Failure {
         let (message, may_have_run, remedy) = match code {
             "NOAUTH" => ("the store asks for credentials", false, Remedy::Leave),
             "WRONGPASS" => ("the store refused the credentials", false, Remedy::Leave),
-            "NOPERM" => ("the store's user may not do this", true, Remedy::Nothing),
+            "NOPERM" => return Self::denied(detail),
             // Inside a script a missing permission has no code of its own.
             "ERR" if denies(detail) => ("the store's user may not do this", true, Remedy::Nothing),
             "ERR" if detail.contains("compiling script") => {
@@ -166,6 +168,16 @@ impl Failure {
             _ => return Fault::Script { code: code.to_owned() }.with(Remedy::Nothing),
         };
         Fault::Refused { message: message.into(), may_have_run }.with(remedy)
+    }
+
+    /// A call that was refused as a whole: by the server, or by a script of ours, which names the
+    /// command that its user lacks.
+    fn denied(detail: &str) -> Self {
+        let command = detail.split(' ').next().filter(|word| is_plain(word) && !word.is_empty());
+        let may_not = |what: &str| Fault::refused(format!("the store's user may not {what}"));
+        command
+            .map_or_else(|| may_not("do this"), |name| may_not(&format!("run {name}")))
+            .with_nothing()
     }
 }
 

@@ -85,11 +85,12 @@ impl Holder {
         make: impl Fn(bool) -> Request,
     ) -> Result<Value, Failure> {
         let (mut by_source, mut moved, mut waits) = (false, false, 0);
+        let mut last = None;
         loop {
             let link = self.link(deadline).await.map_err(|fault| fault.with(Remedy::Elsewhere))?;
             if Instant::now() >= deadline {
                 // What is sent now would run unheard.
-                return Err(Fault::unavailable(LATE).with_nothing());
+                return Err(last.unwrap_or_else(|| Fault::unavailable(LATE).with_nothing()));
             }
             let failure = match link.send(&make(by_source), deadline).await {
                 Ok(value) => return Ok(value),
@@ -110,6 +111,7 @@ impl Holder {
             if !again {
                 return Err(failure);
             }
+            last = Some(failure);
         }
     }
 

@@ -98,15 +98,24 @@ impl BudgetKeys {
 /// | `members` | zset | all ids at score 0, to list them in order |
 /// | `uses` | zset | id by share, (assignments + 1/2) / weight: the lowest is at hand |
 /// | `weights` | hash | id: weight, where it is not 1 |
-/// | `strikes` | hash | id: `count:fence`, the pool's last fence when the last was added |
+/// | `strikes` | hash | id: `count:fence`, the pool's last fence when the last was added; `@id`: the last fence when it was enabled, in a shared pool |
 ///
-/// Beside them are `orders` (hash, id: `disable`, `drain`, `remove` or `quarantine:code`; `*`:
-/// `pause`), the channel `free` for hints, `shun:site` (zset, id by the end of its rest; the only key
-/// that expires) and `audit` (stream, the orders with who, config version, time and ids; about the
-/// last 10,000; it outlasts the pool). Times are whole microseconds of the server's clock, so that
-/// what comes first within a millisecond stays first. A `note` is a text so long that the server
-/// looks fields up by hash, and not from end to end: with 200 leases the search would be three
-/// quarters of a batch's cost.
+/// Beside them are `orders` (hash, id: `disable`, `drain`, `remove` or `quarantine:code`, or one of
+/// the first two with the last behind a colon; `*`: `pause`; `.`: a note), the channel `free` for
+/// hints, `shun:site` (zset, id by the end of its rest; the only key that expires) and `audit`
+/// (stream, the orders with who, config version, time and ids; about the last 10,000; it outlasts
+/// the pool). Times are whole microseconds of the server's clock, so that what comes first within a
+/// millisecond stays first. A `note` is a text so long that the server looks fields up by hash, and
+/// not from end to end: with 200 leases the search would be three quarters of a batch's cost.
+///
+/// Owners are fields of `requests` beside the records, and no key of their own: one command fewer for
+/// each lease. A record counts only while its endpoint points back to its token.
+///
+/// `orders` is read undeclared, for a role cannot declare a key that it may only read. So a server
+/// does not see that a script needs it: on a node to which the rest of the pool has moved it would be
+/// read as empty. Therefore its note: scripts that find none answer `NOORDERS` before they write.
+/// If `orders` was deleted, the orders are lost: when they have been given again by hand,
+/// `HSET <namespace>:{pool}:orders . note` opens the pool; else it is erased and set up after a loss.
 pub(crate) const STATE: &[&str] = &[
     "meta",
     "ready",

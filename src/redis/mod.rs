@@ -23,7 +23,7 @@
 pub(crate) mod acl;
 mod address;
 mod arguments;
-mod check;
+pub(crate) mod check;
 #[cfg(feature = "redis-cluster")]
 mod cluster;
 pub(crate) mod commands;

@@ -45,6 +45,15 @@ impl Reply {
         self.text()?.parse().map_err(|_| senseless())
     }
 
+    /// The next word as a count; one beyond what fits is the largest.
+    pub(crate) fn count(&mut self) -> Result<u32, Error> {
+        let word = self.text()?;
+        match word.bytes().all(|byte| byte.is_ascii_digit()) && !word.is_empty() {
+            true => Ok(word.parse().unwrap_or(u32::MAX)),
+            false => Err(senseless()),
+        }
+    }
+
     /// The next word as what it stands for, or nothing.
     pub(crate) fn maybe<T: FromStr>(&mut self) -> Result<Option<T>, Error> {
         match self.text()?.as_str() {

@@ -32,6 +32,10 @@ pub(crate) mod head {
         MEMBERS = "members";
         CHECKED = "checked";
         CHANGED = "changed";
+        MENDED = "mended";
+        SERVER = "server";
+        RIGHTS = "rights";
+        REMAINS = "remains";
         /// An order names an endpoint that is no member.
         UNKNOWN = "unknown";
         EXISTS = "exists";
@@ -60,15 +64,18 @@ pub(crate) mod head {
 }
 
 /// Codes of errors that scripts raise, before they write anything: arguments that this crate does
-/// not send, and a key of the pool that holds another type (Redis' own word).
+/// not send, orders that are not where the pool is, a command that the user lacks, and a key of the
+/// pool that holds another type (the last two are Redis' own words).
 #[cfg(test)]
-pub(crate) const CODES: &[&str] = &["BADCALL", "WRONGTYPE"];
+pub(crate) const CODES: &[&str] = &["BADCALL", "NOORDERS", "NOPERM", "WRONGTYPE"];
 
 /// Where a member is.
 pub(crate) mod place {
     pub(crate) const READY: &str = "ready";
     pub(crate) const COOLING: &str = "cooling";
     pub(crate) const LEASED: &str = "leased";
+    /// In no place, which only damage leaves.
+    pub(crate) const LOST: &str = "lost";
     pub(crate) const DISABLED: &str = "disabled";
     pub(crate) const QUARANTINED: &str = "quarantined:";
 }

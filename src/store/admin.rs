@@ -49,6 +49,9 @@ pub struct PoolConfig {
     /// Whether nothing is granted for the largest ttl after the store's server was restarted or
     /// replaced: it may lack grants of before. Default `true`. Of no effect in a shared pool, nor in
     /// a store that ends with its server.
+    ///
+    /// Without it nobody looks whether the server is another, and fences repeat after a failover
+    /// that lost grants: two leases may have the same one. So they may in a shared pool.
     pub failover_hold: bool,
 }
 
@@ -150,7 +153,8 @@ pub struct MemberState {
     pub endpoint: EndpointId,
     /// Where it is.
     pub state: State,
-    /// A standing order.
+    /// A standing order. Of one to disable and one to quarantine, on a leased endpoint, the former:
+    /// the latter shows as the state when the lease has ended.
     pub order: Option<StandingOrder>,
     /// Its share of assignments beside the others'.
     pub weight: u32,
@@ -183,6 +187,9 @@ pub enum State {
     Disabled,
     /// Evidence against it keeps it out.
     Quarantined(QuarantineCode),
+    /// It is in no place and cannot be granted, which only damage to what is stored leaves. `Enable`
+    /// makes it ready again, and so does `Add` unless an order stands.
+    Lost,
 }
 
 /// An administrator's standing order on an endpoint. No worker can undo it.
@@ -255,16 +262,22 @@ pub enum Order {
     Disable(Vec<EndpointId>),
     /// As `Disable`, and recorded as a drain.
     Drain(Vec<EndpointId>),
-    /// Ends an order to disable or drain, and a quarantine.
+    /// Ends an order to disable or drain, and a quarantine. In a shared pool, verdicts on grants from
+    /// before it put nothing into quarantine any more.
     Enable(Vec<EndpointId>),
-    /// Puts endpoints into quarantine; leased ones when their lease ends.
+    /// Puts endpoints into quarantine; leased ones when their lease ends. An order to disable them
+    /// stands beside it.
     Quarantine(Vec<EndpointId>, QuarantineCode),
+    /// Ends quarantines for this reason alone: unlike `Enable` it undoes no order, so that what was
+    /// disabled meanwhile stays out, and leaves quarantines for another reason.
+    EndQuarantine(Vec<EndpointId>, QuarantineCode),
     /// Grants nothing until `Resume`. Holders may renew and release.
     Pause,
     /// Ends a pause.
     Resume,
     /// Ends a hold after a failover or a loss at once, on an administrator's word that no lease of
-    /// before is in use.
+    /// before is in use. A hold also begins when the slot of a pool moves to another node of a Redis
+    /// Cluster, which takes all leases along: then this may follow at once.
     EndHold,
     /// Erases the pool with all that is known of its endpoints, or what is left of one that has lost
     /// its configuration. Its trail of orders stays. Refused while the pool is open and not paused.

@@ -88,6 +88,7 @@ impl Order {
                 return format!("init{loading}{loss}");
             }
             Self::Quarantine(_, code) => return format!("quarantine:{}", code.as_str()),
+            Self::EndQuarantine(_, code) => return format!("end_quarantine:{}", code.as_str()),
             Self::Load(_) => "load",
             Self::Open => "open",
             Self::Add(_) => "add",
@@ -111,7 +112,8 @@ impl Order {
             | Self::Disable(ids)
             | Self::Drain(ids)
             | Self::Enable(ids)
-            | Self::Quarantine(ids, _) => (&[], ids),
+            | Self::Quarantine(ids, _)
+            | Self::EndQuarantine(ids, _) => (&[], ids),
             _ => (&[], &[]),
         };
         (0..members.len().max(ids.len())).map(move |nth| match members.get(nth) {

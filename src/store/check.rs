@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{
     AcquireRequest, MAX_ASSIGNMENTS, MAX_BATCH, MAX_WEIGHT, Member, PoolConfig, ReleaseRequest,
 };
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::id::PoolName;
 use crate::secret::Token;
 
@@ -119,11 +119,11 @@ pub(crate) fn in_use(pool: &PoolName) -> Error {
 }
 
 pub(crate) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
-    Error::new(Kind::InvalidCall, message)
+    Error::invalid_call(message)
 }
 
 pub(crate) fn uninitialised(pool: &PoolName) -> Error {
-    Error::new(Kind::PoolUninitialised, format!("pool {pool} has not been set up"))
+    Error::pool_uninitialised(pool)
 }
 
 fn batch(number: usize, call: &str, what: &str) -> Result<(), Error> {

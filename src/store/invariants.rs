@@ -66,6 +66,7 @@ fn contradiction(member: &MemberState, status: &Status) -> Option<Violation> {
         (State::Leased(_) | State::Expired, _) if status.loading => {
             "is leased while the pool is being loaded".to_owned()
         }
+        (State::Lost, _) => "is in no place".to_owned(),
         (State::Disabled, None) => "is disabled by nobody".to_owned(),
         (
             State::Disabled | State::Quarantined(_),

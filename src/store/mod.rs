@@ -12,6 +12,8 @@ mod redis;
 mod request;
 mod setup;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
@@ -20,7 +22,7 @@ pub use audit::*;
 pub use invariants::{Violation, violations};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
-pub use redis::{RedisStore, RedisStoreBuilder};
+pub use redis::{RedisStore, RedisStoreBuilder, Remains, Replica, Rights, ServerReport};
 pub use request::*;
 pub use setup::*;
 
@@ -31,6 +33,9 @@ use crate::id::PoolName;
 ///
 /// A store decides alone, atomically and by its own clock. Callers hold tokens and durations;
 /// they never compare the store's time with a clock of theirs.
+///
+/// A store behind an `Arc` or a `Box` is a store too, so that one that is chosen at run time can be
+/// handed to [`PoolBuilder::store`](crate::PoolBuilder::store).
 ///
 /// Every method answers within a time that the implementation bounds. Dropping a future leaves
 /// its effect unknown: the call may still take place. For [`acquire`](Self::acquire) that is
@@ -43,9 +48,11 @@ pub trait LeaseStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`PoolUninitialised`](crate::Kind::PoolUninitialised),
-    /// [`InvalidCall`](crate::Kind::InvalidCall) or
-    /// [`StoreUnavailable`](crate::Kind::StoreUnavailable); after the last one the lease may
-    /// exist and the token must be repeated or cancelled.
+    /// [`InvalidCall`](crate::Kind::InvalidCall), [`PoolTooNew`](crate::Kind::PoolTooNew),
+    /// [`StoreRefused`](crate::Kind::StoreRefused) or
+    /// [`StoreUnavailable`](crate::Kind::StoreUnavailable); after the last two the lease may
+    /// exist, unless [`Error::may_have_run`] denies it, and the token must be repeated or
+    /// cancelled. [`Error`] has a constructor for each.
     async fn acquire(&self, request: AcquireRequest) -> Result<AcquireReply, Error>;
 
     /// Moves the deadline of a lease that is still valid, within the pool's largest lifetime.
@@ -119,3 +126,55 @@ pub trait LeaseStore: Send + Sync + 'static {
         false
     }
 }
+
+macro_rules! behind {
+    ($($pointer:ident)*) => { $(
+        #[async_trait]
+        impl<S: LeaseStore + ?Sized> LeaseStore for $pointer<S> {
+            async fn acquire(&self, request: AcquireRequest) -> Result<AcquireReply, Error> {
+                (**self).acquire(request).await
+            }
+
+            async fn renew(&self, request: RenewRequest) -> Result<RenewReply, Error> {
+                (**self).renew(request).await
+            }
+
+            async fn release(&self, request: ReleaseRequest) -> Result<Vec<ReleaseReply>, Error> {
+                (**self).release(request).await
+            }
+
+            async fn cancel(&self, request: CancelRequest) -> Result<CancelReply, Error> {
+                (**self).cancel(request).await
+            }
+
+            async fn reap(&self, request: ReapRequest) -> Result<ReapReply, Error> {
+                (**self).reap(request).await
+            }
+
+            async fn status(&self, pool: &PoolName) -> Result<Status, Error> {
+                (**self).status(pool).await
+            }
+
+            async fn list(&self, request: ListRequest) -> Result<Vec<MemberState>, Error> {
+                (**self).list(request).await
+            }
+
+            async fn audit(&self, request: AuditRequest) -> Result<Vec<AuditEntry>, Error> {
+                (**self).audit(request).await
+            }
+
+            async fn administer(&self, request: AdminRequest) -> Result<AdminReply, Error> {
+                (**self).administer(request).await
+            }
+
+            fn hints(&self, pool: &PoolName) -> Option<BoxStream<'static, ()>> {
+                (**self).hints(pool)
+            }
+
+            fn answers_at_once(&self) -> bool {
+                (**self).answers_at_once()
+            }
+        }
+    )* };
+}
+behind!(Arc Box);

@@ -83,7 +83,8 @@ pub enum AcquireReply {
 pub struct Grant {
     /// The endpoint.
     pub endpoint: EndpointId,
-    /// Grows with every grant in the pool.
+    /// Grows with every grant in the pool; across a failover that lost grants only where the pool
+    /// looks for one ([`PoolConfig::failover_hold`](crate::PoolConfig::failover_hold)).
     pub fence: Fence,
     /// Failures in a row of the endpoint.
     pub strikes: u32,

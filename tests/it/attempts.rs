@@ -9,9 +9,10 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use reqwest::{Body, Request, Response};
 use reqwest_lease::{
-    Attempt, BoxError, Budget, Budgets, Endpoint, EndpointId, Error, Evidence, Inventory, Judge,
-    Kind, LeaseBuilder, LeaseInfo, LeaseLayer, LeaseMiddleware, LeaseOptions, LeaseRetryStrategy,
-    Outcome, Pool, PoolName, QuarantineCode, Sender, State, Strike, Verdict,
+    Attempt, BoxError, Budget, Budgets, Endpoint, EndpointId, Error, Evidence, ExchangeError,
+    Inventory, Judge, Kind, LeaseBuilder, LeaseInfo, LeaseLayer, LeaseMiddleware, LeaseOptions,
+    LeaseRetryStrategy, Mode, Outcome, Outgoing, Policy, Pool, PoolName, QuarantineCode, Sender,
+    State, Strike, Verdict,
 };
 use reqwest_middleware::ClientWithMiddleware;
 use reqwest_retry::RetryTransientMiddleware;
@@ -22,19 +23,20 @@ use tower::{Layer as _, Service, ServiceExt as _};
 use crate::support::client::{failure, get, pool_of, stream};
 use crate::support::fault::{Fault, FaultProxy};
 use crate::support::origin::text;
+use crate::support::socks_fault::{SocksFault, SocksFaultProxy};
 use crate::support::web::{Web, moved};
 
 /// An endpoint that refuses every connection, on a port that stays its own.
-struct Dead(TcpSocket);
+pub(crate) struct Dead(TcpSocket);
 
 impl Dead {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         Self(socket)
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.0.local_addr().unwrap())
     }
 }
@@ -337,7 +339,8 @@ async fn what_the_target_may_have_seen_is_not_sent_again() {
             Err(error) => assert!(Error::find_in(&error).is_none(), "reqwest's own: {error:?}"),
         }
         let member = &pool.list().await.unwrap()[0];
-        assert_eq!((&member.state, member.strikes), (&State::Ready, 0), "{fault:?}");
+        let rests = matches!(member.state, State::Cooling(_));
+        assert_eq!((rests, member.strikes), (fault == Fault::DiesAfter(10), 0), "{fault:?}");
     }
     assert!(web.asked().is_empty());
 }
@@ -495,6 +498,112 @@ async fn a_retry_above_takes_a_new_lease() {
     assert_eq!(pool.counts().grants, 2);
 }
 
+/// A pool that would rather take its first endpoint, whatever becomes of it.
+async fn partial(mode: Mode, policy: Policy, urls: &[String]) -> Pool {
+    let endpoint = |(nth, url): (usize, &String)| {
+        let weight = if nth == 0 { 1000 } else { 1 };
+        format!("[[endpoint]]\nid = 'e{nth}'\nurl = '{url}'\nweight = {weight}\n")
+    };
+    let inventory: String = urls.iter().enumerate().map(endpoint).collect();
+    let builder =
+        Pool::builder(PoolName::new("test").unwrap(), Inventory::from_toml(&inventory).unwrap());
+    builder.mode(mode).policy(policy).judge(Forgiving).build().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_retry_above_leaves_what_just_failed_while_another_is_free() {
+    let (web, dead) = (hello().await, Dead::new());
+    for (mode, policy) in [
+        (Mode::Exclusive, Policy::Earliest),
+        (Mode::Exclusive, Policy::LeastAssigned),
+        (Mode::Exclusive, Policy::Random),
+        (Mode::Shared, Policy::LeastAssigned),
+    ] {
+        let pool = partial(mode, policy, &[dead.url(), dead.url(), web.url()]).await;
+        let client = stack(&pool, 1, 2);
+        for _ in 0..20 {
+            let response = client.get("http://a.test/").send().await.unwrap();
+            assert_eq!(info(&response).endpoint().as_str(), "e2", "{mode:?} {policy:?}");
+            response.bytes().await.unwrap();
+        }
+        // The twin: without a word from the attempt before, the favourite is taken again.
+        if policy == Policy::LeastAssigned {
+            let client = stack(&pool, 1, 0);
+            for _ in 0..20 {
+                assert_eq!(failure(&client, "http://a.test/").await, Kind::ProxyUnreachable);
+            }
+        }
+        // Where there is no other one it is taken all the same.
+        let pool = partial(mode, policy, &[dead.url()]).await;
+        assert_eq!(failure(&stack(&pool, 1, 2), "http://a.test/").await, Kind::ProxyUnreachable);
+        assert_eq!(pool.counts().grants, 3);
+        let pool = partial(mode, policy, &[dead.url(), dead.url()]).await;
+        assert_eq!(failure(&stack(&pool, 1, 2), "http://a.test/").await, Kind::ProxyUnreachable);
+        let counts = pool.list().await.unwrap().into_iter().map(|member| member.assignments);
+        assert!(counts.clone().all(|count| count > 0), "never twice in a row: {counts:?}");
+    }
+}
+
+#[tokio::test]
+async fn no_endpoint_is_tried_twice_for_a_request_in_a_shared_pool_either() {
+    let dead = Dead::new();
+    let urls = vec![dead.url(); 4];
+    for (mode, policy) in
+        [(Mode::Shared, Policy::LeastAssigned), (Mode::Exclusive, Policy::LeastAssigned)]
+    {
+        let pool = partial(mode, policy, &urls).await;
+        let client = LeaseMiddleware::builder(pool).attempts(9).build().unwrap().into_client();
+        let error = fails(&client, get("http://a.test/", &[])).await;
+        let mut tried = names(error.tried());
+        tried.sort_unstable();
+        assert_eq!(tried, ["e0", "e1", "e2", "e3"], "{mode:?}");
+    }
+}
+
+#[tokio::test]
+async fn all_attempts_share_one_deadline() {
+    let full = crate::outcomes::Full::start().await;
+    let urls = vec![format!("http://{}", full.address()); 20];
+    let pool = pool_of(&urls).await;
+    let client = LeaseMiddleware::builder(pool)
+        .attempts(20)
+        .connect_timeout(Duration::from_millis(200))
+        .timeout(Duration::from_millis(900))
+        .build()
+        .unwrap()
+        .into_client();
+    let began = Instant::now();
+    let error = client.execute(get("http://a.test/", &[])).await.unwrap_err();
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(800) && took < Duration::from_secs(3), "{took:?}");
+    if let Some(error) = Error::find_in(&error) {
+        assert!((2..8).contains(&error.tried().len()), "{error}");
+    } else {
+        assert!(error.is_timeout(), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn rules_of_an_endpoint_are_not_those_of_the_next() {
+    let (web, denying) = (hello().await, SocksFaultProxy::start(SocksFault::Replies(2)).await);
+    for url in ["http://a.test/", "https://a.test/"] {
+        let (pool, client) = client(&web, &[denying.url(), web.url()]).await;
+        let mut request = get(url, &[]);
+        *request.method_mut() = Method::POST;
+        *request.body_mut() = Some(stream("the body"));
+        web.forget();
+        let response = client.execute(request).await.unwrap();
+        assert_eq!(names(info(&response).failed()), ["a"]);
+        assert_eq!(info(&response).failed()[0].outcome(), Outcome::ProxyDenied);
+        assert_eq!(web.asked()[0].body, "the body");
+        assert_eq!(pool.list().await.unwrap()[0].strikes, 0);
+    }
+    let (_pool, client) = client(&web, &[denying.url()]).await;
+    let error = fails(&client, get("https://a.test/", &[])).await;
+    assert_eq!((error.kind(), names(error.tried())), (Kind::ProxyDenied, vec!["a"]));
+    assert!(!error.is_transient());
+}
+
 #[tokio::test]
 async fn the_error_is_found_under_a_retry_whether_it_retried_or_not() {
     let dead = Dead::new();
@@ -526,4 +635,42 @@ async fn tower_sees_the_same_error() {
         link = error.source();
     }
     assert!(!texts.contains("?secret"), "{texts}");
+}
+
+#[tokio::test]
+async fn tower_sees_how_a_failed_exchange_came_about() {
+    let web = hello().await;
+    let pool = pool_of(&[web.url()]).await;
+    let breaks =
+        tower::service_fn(|_: Outgoing| async { Err::<Response, BoxError>("broken".into()) });
+    let service = LeaseLayer::builder(pool).build_layer().unwrap().layer(breaks);
+    let error: BoxError = service.oneshot(get("http://a.test/", &[])).await.unwrap_err();
+    let failed = error.downcast::<ExchangeError>().unwrap();
+    assert_eq!((failed.info().endpoint().as_str(), failed.info().attempts()), ("a", 1));
+    assert_eq!(failed.info().outcome(), Outcome::Unknown);
+    assert!(Error::find(&*failed).is_none());
+    assert_eq!(failed.into_source().to_string(), "broken");
+}
+
+/// An early answer: the first send may go on reading the stream in the background.
+#[tokio::test]
+async fn a_stream_is_not_lent_to_a_second_send_after_an_answer() {
+    let web = hello().await;
+    for (body, sends) in [(stream("hello"), 1), (Body::from("hello"), 2)] {
+        let pool = pool_of(&[web.url()]).await;
+        let sent = Arc::new(AtomicUsize::new(0));
+        let counted = sent.clone();
+        let throttles = tower::service_fn(move |_: Outgoing| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let answer = http::Response::builder().status(503).header("retry-after", "1").body("");
+            async { Ok::<_, BoxError>(Response::from(answer.unwrap())) }
+        });
+        let options =
+            LeaseOptions::new().wait_out_pauses(true).max_wait(Duration::from_millis(1500));
+        let layer = LeaseLayer::builder(pool).build_layer().unwrap().layer(throttles);
+        let mut request = Request::new(Method::POST, "http://a.test/".parse().unwrap());
+        *request.body_mut() = Some(body);
+        let answer = layer.with_options(options).oneshot(request).await.unwrap();
+        assert_eq!((answer.status().as_u16(), sent.load(Ordering::SeqCst)), (503, sends));
+    }
 }

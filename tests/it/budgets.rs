@@ -1,5 +1,7 @@
 //! Budgets along the whole way: through a proxy, at an origin that notes what it is asked.
 
+mod busy;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

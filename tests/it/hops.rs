@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use reqwest_lease::{Budget, Budgets, Error, Kind, LeaseInfo, LeaseMiddleware, LeaseOptions, Pool};
+use reqwest_lease::{
+    Budget, Budgets, DefaultClassifier, Endpoint, EndpointId, Error, Evidence, Inventory, Judge,
+    Kind, LeaseInfo, LeaseMiddleware, LeaseOptions, Outcome, Pool, PoolName, Site, Verdict,
+};
 use reqwest_middleware::ClientWithMiddleware;
 
 use crate::rig::client as client_builder;
@@ -203,4 +206,70 @@ async fn a_requests_timeout_is_for_all_its_hops() {
     assert!(error.is_timeout(), "as reqwest does");
     let naive = client(None, Some(limit)).await.execute(request(None)).await.unwrap();
     assert_eq!(naive.status(), StatusCode::OK, "a timeout for each send is not up");
+}
+
+/// The judge keeps an endpoint from a site that banned it.
+struct Shuns;
+
+impl Judge for Shuns {
+    fn judge(&self, evidence: Evidence) -> Verdict {
+        match evidence.outcome {
+            Outcome::Banned => Verdict::default().with_shun(Duration::from_secs(60)),
+            _ => Verdict::default(),
+        }
+    }
+}
+
+/// A pool of two endpoints by name, with 403 and 302 of these sites as marks of a ban.
+async fn banned(web: &Web, marks: &[(&str, StatusCode)]) -> (Pool, ClientWithMiddleware) {
+    let endpoints = ["one", "two"].map(|user| {
+        let url = web.url().replace("//", &format!("//{user}:x@"));
+        Endpoint::new(EndpointId::new(user).unwrap(), &url, None).unwrap()
+    });
+    let inventory = Inventory::from_endpoints(endpoints).unwrap();
+    let builder = Pool::builder(PoolName::new("test").unwrap(), inventory).judge(Shuns);
+    let pool = builder.build().await.unwrap();
+    let classifier = marks.iter().fold(DefaultClassifier::new(), |classifier, (site, status)| {
+        classifier.ban_mark_of(Site::parse(site).unwrap(), *status)
+    });
+    let builder = LeaseMiddleware::builder(pool.clone()).classifier(classifier);
+    (pool, builder.build().unwrap().into_client())
+}
+
+async fn endpoint_of(client: &ClientWithMiddleware, url: &str) -> String {
+    let response = client.execute(get(url, &[])).await.unwrap();
+    response.extensions().get::<LeaseInfo>().unwrap().endpoint().to_string()
+}
+
+#[tokio::test]
+async fn a_redirect_that_bears_the_mark_of_a_ban_is_followed_through_another_endpoint() {
+    let web = Web::start(|asked| match asked.url.as_str() {
+        "http://a.test/" => moved(302, b"/sorry"),
+        _ => text(StatusCode::OK, "arrived"),
+    })
+    .await;
+    let (_pool, client) = banned(&web, &[("a.test", StatusCode::FOUND)]).await;
+    assert_eq!(endpoint_of(&client, "http://a.test/").await, "two");
+    assert_eq!(endpoint_of(&client, "http://a.test/x").await, "two", "the first one rests");
+    // The twin: where it is no mark the redirect keeps its endpoint.
+    let (_pool, client) = banned(&web, &[]).await;
+    assert_eq!(endpoint_of(&client, "http://a.test/").await, "one");
+}
+
+#[tokio::test]
+async fn a_redirect_to_a_site_that_an_endpoint_rests_for_goes_through_another() {
+    let web = Web::start(|asked| match asked.url.as_str() {
+        "http://a.test/" => moved(302, b"http://b.test/"),
+        "http://b.test/ban" => text(StatusCode::FORBIDDEN, ""),
+        _ => text(StatusCode::OK, "arrived"),
+    })
+    .await;
+    let (_pool, client) = banned(&web, &[("b.test", StatusCode::FORBIDDEN)]).await;
+    assert_eq!(endpoint_of(&client, "http://b.test/ban").await, "one");
+    assert_eq!(endpoint_of(&client, "http://c.test/").await, "two", "the other's turn");
+    assert_eq!(endpoint_of(&client, "http://a.test/").await, "two", "from the first to the other");
+    let users = web.asked().into_iter().map(|asked| asked.header("proxy-authorization").to_owned());
+    let users: Vec<_> = users.collect();
+    assert_eq!(users.len(), 4);
+    assert!(users[2] == users[0] && users[3] == users[1], "{users:?}");
 }

@@ -4,6 +4,8 @@
 mod attempts;
 mod budgets;
 mod cancel;
+#[cfg(feature = "cli")]
+mod cli;
 mod examples;
 mod fidelity;
 mod hops;
@@ -17,10 +19,16 @@ mod metered;
 mod monitoring;
 mod never_direct;
 mod outcomes;
+mod outside_store;
+mod probe;
 mod readme;
 mod redirects;
 mod redis_conformance;
 mod redis_pools;
+mod redis_roles;
+#[cfg(all(feature = "redis-cluster", feature = "redis-sentinel"))]
+mod redis_topologies;
+mod redis_trouble;
 mod requests;
 mod rig;
 mod secrets;
@@ -29,5 +37,6 @@ mod shared_budgets;
 mod spans;
 mod support;
 mod truth;
+mod verdicts;
 #[cfg(feature = "watch")]
 mod watching;

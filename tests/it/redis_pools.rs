@@ -9,27 +9,28 @@ use http::StatusCode;
 use reqwest_lease::conformance::Fixture;
 use reqwest_lease::{
     Endpoint, EndpointId, Error, Inventory, Kind, LeaseInfo, LeaseMiddleware, LeaseStore, Member,
-    Order, Pool, PoolBuilder, PoolConfig, RedisStore,
+    Order, Pool, PoolBuilder, PoolConfig, RedisRole, RedisStore,
 };
 
 use crate::local::proxy::{ForwardProxy, Manners};
+use crate::redis_roles::login;
 use crate::requests::inventory;
 use crate::support::direct_connections;
 use crate::support::origin::{Origin, text};
 use crate::support::redis::{Redis, Server};
 
 /// A pool as another process would build it: with a connection of its own.
-async fn pool(redis: &Redis, proxies: &[&ForwardProxy]) -> Pool {
-    pool_with(redis, proxies, |builder| builder).await
+async fn pool(redis: &Redis, url: &str, proxies: &[&ForwardProxy]) -> Pool {
+    pool_with(redis, url, proxies, |builder| builder).await
 }
 
 async fn pool_with(
     redis: &Redis,
+    url: &str,
     proxies: &[&ForwardProxy],
     choose: impl FnOnce(PoolBuilder) -> PoolBuilder,
 ) -> Pool {
-    let builder = RedisStore::builder(redis.server.url()).namespace(&redis.namespace);
-    let store = builder.build().await.unwrap();
+    let store = RedisStore::builder(url).namespace(&redis.namespace).build().await.unwrap();
     let builder = Pool::builder(redis.pool(), inventory(proxies)).store(store);
     choose(builder).build().await.unwrap()
 }
@@ -42,13 +43,26 @@ async fn set_up(redis: &Redis, pool: &Pool, proxies: &[&ForwardProxy]) {
 #[tokio::test]
 async fn two_pools_lease_from_one() {
     let redis = Redis::new().await;
+    let url = redis.server.url();
+    lease_from_one(&redis, &url, &url).await;
+}
+
+#[tokio::test]
+async fn two_pools_of_workers_lease_from_one() {
+    let redis = Redis::new().await;
+    let worker = login(&redis, RedisRole::Worker).await;
+    let administrator = login(&redis, RedisRole::Administrator).await;
+    lease_from_one(&redis, &worker, &administrator).await;
+}
+
+async fn lease_from_one(redis: &Redis, worker: &str, administrator: &str) {
     let proxies = [
         ForwardProxy::start(Manners::default()).await.unwrap(),
         ForwardProxy::start(Manners::default()).await.unwrap(),
     ];
     let proxies = [&proxies[0], &proxies[1]];
-    let pools = [pool(&redis, &proxies).await, pool(&redis, &proxies).await];
-    set_up(&redis, &pools[0], &proxies).await;
+    let pools = [pool(redis, worker, &proxies).await, pool(redis, worker, &proxies).await];
+    set_up(redis, &pool(redis, administrator, &proxies).await, &proxies).await;
 
     let (one, other) = (pools[0].hold().await.unwrap(), pools[1].hold().await.unwrap());
     assert_ne!(one.endpoint(), other.endpoint());
@@ -90,8 +104,8 @@ async fn a_release_elsewhere_wakes(wakeups: bool) -> bool {
     let patient = |builder: PoolBuilder| {
         builder.wakeups(wakeups).poll_every(hour).ttl(hour / 10).max_wait(hour)
     };
-    let one = pool_with(&redis, &[&proxy], patient).await;
-    let other = pool_with(&redis, &[&proxy], patient).await;
+    let one = pool_with(&redis, &redis.server.url(), &[&proxy], patient).await;
+    let other = pool_with(&redis, &redis.server.url(), &[&proxy], patient).await;
     set_up(&redis, &one, &[&proxy]).await;
     let held = one.hold().await.unwrap();
     let asked = redis.calls("evalsha").await;
@@ -149,7 +163,7 @@ async fn a_pool_that_nobody_set_up_sends_nothing() {
     let redis = Redis::new().await;
     let proxy = ForwardProxy::start(Manners::default()).await.unwrap();
     let origin = Origin::http(|_| text(StatusCode::OK, "hello")).await;
-    let pool = pool(&redis, &[&proxy]).await;
+    let pool = pool(&redis, &redis.server.url(), &[&proxy]).await;
     let client = LeaseMiddleware::builder(pool).build().unwrap().into_client();
     let error = client.get(origin.url("/")).send().await.unwrap_err();
     assert_eq!(Error::find_in(&error).map(Error::kind), Some(Kind::PoolUninitialised));

@@ -32,7 +32,7 @@ pub(in crate::budget) enum Reserved {
     /// The site is paused, and nothing is charged.
     Paused(Pause),
     /// After a pause another request finds out whether it is over, for this long at most.
-    Probing(Pause),
+    Probing(Duration),
     /// As many are in flight as may be; the next deadline of one is this far away.
     Full(Duration),
 }
@@ -44,11 +44,18 @@ pub(in crate::budget) struct Slot {
     pub(in crate::budget) wait: Duration,
     /// Whether it has a place in flight already.
     pub(in crate::budget) entered: bool,
-    /// Whether it is the one request that finds out whether a pause is over.
-    pub(in crate::budget) probe: bool,
+    /// How many pauses there were in a row, if it is a probe.
+    pub(in crate::budget) level: u32,
     /// The number of the site's last pause.
     pub(in crate::budget) known: u64,
     tat: u64,
+}
+
+impl Slot {
+    /// Whether it is for the one request that finds out whether a pause is over.
+    pub(in crate::budget) fn is_probe(&self) -> bool {
+        self.level > 0
+    }
 }
 
 /// A pause of a site.
@@ -112,6 +119,7 @@ impl Bucket {
         seat: Option<&Seat>,
     ) -> Result<Reserved, Error> {
         let shared = &self.limits.shared;
+        shared.news.asked();
         let outages = shared.outage.number();
         let empty = outages != self.seen.load(Ordering::Acquire);
         let mut arguments =
@@ -122,27 +130,22 @@ impl Bucket {
         shared.counters.reservations.add();
         let keys = if seat.is_some() { &self.keys.0[..] } else { &self.keys.0[..1] };
         let (word, mut reply) = self.call(keys, arguments).await?;
-        if empty {
-            self.seen.store(outages, Ordering::Release);
-        }
-        Ok(match word.as_str() {
-            head::RESERVED => Reserved::Slot(self.slot(reply)?),
-            head::PAUSED => Reserved::Paused(pause(reply)?),
-            head::PROBING => Reserved::Probing(pause(reply)?),
+        let reserved = match word.as_str() {
+            head::RESERVED => Reserved::Slot(slot(&mut reply)?),
+            head::PAUSED => Reserved::Paused(pause(&mut reply)?),
+            head::PROBING => Reserved::Probing(reply.time()?),
             head::FULL => Reserved::Full(reply.time()?),
             _ => return Err(senseless()),
-        })
-    }
-
-    fn slot(&self, mut reply: Reply) -> Result<Slot, Error> {
-        let (wait, tat, known) = (reply.time()?, reply.parse()?, reply.parse()?);
-        let (probe, entered) = (reply.flag()?, reply.flag()?);
+        };
+        if empty && matches!(reserved, Reserved::Slot(_)) {
+            self.seen.store(outages, Ordering::Release);
+        }
         let stepped = reply.time()?;
         if !stepped.is_zero() {
-            self.limits.shared.counters.clock_steps.add();
+            shared.counters.clock_steps.add();
             tracing::warn!(by = ?stepped, "the clock of the store was set back");
         }
-        Ok(Slot { wait, entered, probe, known, tat })
+        Ok(reserved)
     }
 
     /// Gives a slot back that was not used; whether nobody had reserved one since.
@@ -150,7 +153,7 @@ impl Bucket {
         let arguments = Arguments::of(&BUDGET_UNDO)
             .number("tat", slot.tat)
             .micros("interval_us", self.interval)
-            .number("probe", u64::from(slot.probe));
+            .number("probe", u64::from(slot.is_probe()));
         let undone = match self.call(&self.keys.0[..1], arguments).await?.0.as_str() {
             head::UNDONE => true,
             head::LAPSED => false,
@@ -181,7 +184,7 @@ impl Bucket {
             .micros("first_us", backoff.first)
             .micros("longest_us", backoff.longest);
         match self.call(&self.keys.0[..1], arguments).await? {
-            (word, reply) if word == head::PAUSED => pause(reply).map(Some),
+            (word, mut reply) if word == head::PAUSED => pause(&mut reply).map(Some),
             (word, _) if word == head::STALE => Ok(None),
             _ => Err(senseless()),
         }
@@ -237,6 +240,14 @@ impl Bucket {
 
     pub(in crate::budget) fn passage(&self, number: u64) -> Passage {
         Passage { process: self.limits.shared.process, number }
+    }
+
+    /// Runs a call of this bucket that nobody waits for.
+    pub(in crate::budget) fn tell(
+        &self,
+        work: impl Future<Output = Result<(), Error>> + Send + 'static,
+    ) {
+        self.limits.shared.news.tell(work);
     }
 
     /// Counts a slot that was allowed without Redis.
@@ -302,7 +313,13 @@ fn seated(arguments: Arguments, seat: &Seat) -> Arguments {
         .micros("hold_us", seat.hold)
 }
 
-fn pause(mut reply: Reply) -> Result<Pause, Error> {
+fn slot(reply: &mut Reply) -> Result<Slot, Error> {
+    let (wait, tat, known) = (reply.time()?, reply.parse()?, reply.parse()?);
+    let (level, entered) = (reply.parse()?, reply.flag()?);
+    Ok(Slot { wait, entered, level, known, tat })
+}
+
+fn pause(reply: &mut Reply) -> Result<Pause, Error> {
     Ok(Pause { left: reply.time()?, level: reply.parse()? })
 }
 

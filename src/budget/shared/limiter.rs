@@ -4,11 +4,15 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use super::SharedLimits;
 use super::bucket::{Backoff, Bucket, Reserved, Room, Seat, Slot};
 use super::places::Places;
 use crate::budget::clock::{At, Epoch};
-use crate::budget::local::{Limiter, Local, Reply, Reservation, Slot as Granted};
+use crate::budget::local::{
+    Admission, Known, Limiter, Local, Pending, Reply, Reservation, Slot as Granted,
+};
 use crate::budget::rate::Pace;
 use crate::error::{Error, Kind};
 use crate::random;
@@ -32,7 +36,9 @@ struct Asking {
 #[derive(Default)]
 struct Books {
     slot: Option<Slot>,
-    /// The pause that the requests knew which were admitted last.
+    /// Told when nobody is left for the slot that is asked for.
+    asked: Option<Arc<Notify>>,
+    /// The last pause when the last slot was granted.
     known: u64,
     /// The last pause that was told of, here or there.
     nth: u32,
@@ -68,9 +74,9 @@ impl SharedLimiter {
 }
 
 impl Limiter for SharedLimiter {
-    fn reserve(&self, from: At) -> Reservation {
+    fn reserve(&self, from: At, early: bool) -> Reservation {
         let asking = Arc::clone(&self.0);
-        Reservation::Asked(Box::pin(async move { asking.reserve(from).await }))
+        Reservation::Asked(Box::pin(async move { asking.reserve(from, early).await }))
     }
 
     fn try_reserve(&self, _: At, _: At) -> Option<At> {
@@ -86,7 +92,13 @@ impl Limiter for SharedLimiter {
         }
         let Some(slot) = self.0.books().slot.take() else { return };
         let bucket = Arc::clone(&self.0.bucket);
-        in_background(async move { give_back(&bucket, &slot).await });
+        self.0.bucket.tell(async move { give_back(&bucket, &slot).await });
+    }
+
+    fn unwanted(&self) {
+        if let Some(asked) = self.0.books().asked.take() {
+            asked.notify_one();
+        }
     }
 
     fn left(&self, place: u64) {
@@ -95,70 +107,113 @@ impl Limiter for SharedLimiter {
         }
     }
 
-    fn paused(&self, until: At, nth: u32, said: bool) {
-        let Some(known) = self.0.books().report(until, nth) else { return };
-        let (asking, now) = (Arc::clone(&self.0), self.0.epoch.now());
-        let asked = if said { until.since(now) } else { Duration::ZERO };
-        in_background(async move { asking.bucket.pause(known, asked, BACKOFF).await.map(drop) });
+    fn spent(&self) -> Option<Admission> {
+        let slot = self.0.books().slot.take()?;
+        Some(Admission { known: slot.known, probe: slot.is_probe() })
     }
 
-    fn succeeded(&self) {
-        let known = {
-            let mut books = self.0.books();
-            books.nth = 0;
-            books.known
-        };
+    fn paused(&self, until: At, nth: u32, said: bool, admission: Option<Admission>) {
+        let Some(known) = self.0.books().report(until, nth, admission) else { return };
+        let (bucket, now) = (Arc::clone(&self.0.bucket), self.0.epoch.now());
+        let asked = if said { until.since(now) } else { Duration::ZERO };
+        self.0.bucket.tell(async move { bucket.pause(known, asked, BACKOFF).await.map(drop) });
+    }
+
+    fn succeeded(&self, probe: Admission) {
+        self.0.books().nth = 0;
         let bucket = Arc::clone(&self.0.bucket);
-        in_background(async move { bucket.settle(known, true).await });
+        self.0.bucket.tell(async move { bucket.settle(probe.known, true).await });
+    }
+
+    fn end_pause(&self) -> Pending<bool> {
+        let asking = Arc::clone(&self.0);
+        Box::pin(async move {
+            let ended = asking.bucket.reset().await?;
+            let mut books = asking.books();
+            (books.nth, books.until) = (0, At::default());
+            Ok(ended)
+        })
+    }
+
+    fn unanswered(&self, probe: Admission) {
+        let bucket = Arc::clone(&self.0.bucket);
+        self.0.bucket.tell(async move { bucket.settle(probe.known, false).await });
     }
 }
 
 impl Asking {
-    async fn reserve(&self, from: At) -> Result<Reply, Error> {
+    async fn reserve(&self, from: At, early: bool) -> Result<Reply, Error> {
+        if let Some(places) = &self.places {
+            places.make_up();
+        }
         let seat = self.places.as_ref().map(Places::seat);
+        let unwanted = Arc::new(Notify::new());
+        self.books().asked = Some(Arc::clone(&unwanted));
         let reserved = match self.bucket.reserve(PROBE, seat.as_ref()).await {
             Ok(reserved) => reserved,
             Err(error) => return self.without(error, from),
         };
         let now = self.epoch.now();
         Ok(match reserved {
-            Reserved::Slot(slot) => return self.granted(slot, seat, from).await,
+            Reserved::Slot(slot) => {
+                return self.granted(slot, seat, from, early, &unwanted).await;
+            }
             Reserved::Paused(pause) => {
                 let until = now.after(pause.left);
                 self.books().told(until, pause.level);
                 Reply::Paused { until, nth: pause.level }
             }
-            Reserved::Probing(pause) => {
-                let until = now.after(soon(pause.left, LOOK_AT_PROBE));
-                self.books().told(until, pause.level);
-                Reply::Paused { until, nth: pause.level }
+            Reserved::Probing(left) => {
+                Reply::Probing { again: now.after(soon(left, LOOK_AT_PROBE)) }
             }
             Reserved::Full(left) => Reply::Full { again: now.after(soon(left, LOOK_FOR_PLACE)) },
         })
     }
 
-    async fn granted(&self, slot: Slot, seat: Option<Seat>, from: At) -> Result<Reply, Error> {
+    async fn granted(
+        &self,
+        slot: Slot,
+        seat: Option<Seat>,
+        from: At,
+        early: bool,
+        unwanted: &Notify,
+    ) -> Result<Reply, Error> {
         let at = self.epoch.now().after(slot.wait).max(from);
         let entered = slot.entered;
         self.books().granted(&slot);
+        let known = match slot.level {
+            0 => Known::NoPause,
+            nth => Known::Ended { nth },
+        };
         let (Some(places), Some(seat)) = (&self.places, seat) else {
-            return Ok(Reply::Slot(Granted { at, place: None }));
+            return Ok(Reply::Slot(Granted { at, place: None }, known));
         };
         if !entered {
-            tokio::time::sleep_until(self.epoch.instant(at)).await;
+            if !early {
+                tokio::select! {
+                    biased;
+                    () = unwanted.notified() => return Ok(self.refund(&slot, Duration::ZERO).await),
+                    () = tokio::time::sleep_until(self.epoch.instant(at)) => {}
+                }
+            }
             match self.bucket.enter(&seat).await {
                 Ok(Room::Entered) => {}
                 Ok(Room::Full(left)) => {
-                    // What became of the slot is counted; the head asks again either way.
-                    let _ = give_back(&self.bucket, &slot).await;
-                    let again = self.epoch.now().after(soon(left, LOOK_FOR_PLACE));
-                    return Ok(Reply::Full { again });
+                    return Ok(self.refund(&slot, soon(left, LOOK_FOR_PLACE)).await);
                 }
                 Err(error) => return self.without(error, from),
             }
         }
         places.taken(seat.passage.number);
-        Ok(Reply::Slot(Granted { at, place: Some(seat.passage.number) }))
+        Ok(Reply::Slot(Granted { at, place: Some(seat.passage.number) }, known))
+    }
+
+    /// Gives a slot without a place back; who comes asks again so much later.
+    async fn refund(&self, slot: &Slot, later: Duration) -> Reply {
+        self.books().slot = None;
+        // What became of it is counted.
+        let _ = give_back(&self.bucket, slot).await;
+        Reply::Full { again: self.epoch.now().after(later) }
     }
 
     /// What happens when Redis does not answer.
@@ -173,7 +228,7 @@ impl Asking {
             let again = self.epoch.now().after(soon(Duration::MAX, LOOK_FOR_PLACE));
             return Ok(Reply::Full { again });
         }
-        let at = match fallback.rate.as_ref().map(|rate| rate.reserve(from)) {
+        let at = match fallback.rate.as_ref().map(|rate| rate.reserve(from, false)) {
             Some(Reservation::Now(slot)) => slot.at,
             _ => from,
         };
@@ -183,7 +238,7 @@ impl Asking {
             places.taken(number);
             number
         });
-        Ok(Reply::Slot(Granted { at, place }))
+        Ok(Reply::Slot(Granted { at, place }, Known::Nothing))
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
@@ -193,10 +248,7 @@ impl Asking {
 
 impl Books {
     fn granted(&mut self, slot: &Slot) {
-        self.known = slot.known;
-        if !slot.probe {
-            self.nth = 0;
-        }
+        (self.known, self.nth) = (slot.known, slot.level);
         self.slot = Some(slot.clone());
     }
 
@@ -206,14 +258,18 @@ impl Books {
 
     /// Notes a pause that the site asked for, and which pause the refused request knew; `None` if
     /// Redis knows all of it.
-    fn report(&mut self, until: At, nth: u32) -> Option<u64> {
+    fn report(&mut self, until: At, nth: u32, admission: Option<Admission>) -> Option<u64> {
         let is_new = nth > self.nth;
         if !is_new && until <= self.until {
             return None;
         }
         (self.until, self.nth) = (self.until.max(until), self.nth.max(nth));
-        // An answer of before the last pause can lengthen it and is none of its own.
-        Some(if is_new { self.known } else { self.known.saturating_sub(1) })
+        Some(match admission {
+            Some(admission) => admission.known,
+            None if is_new => self.known,
+            // An answer of before the last pause can lengthen it and is none of its own.
+            None => self.known.saturating_sub(1),
+        })
     }
 }
 
@@ -231,21 +287,10 @@ impl Fallback {
 
 /// Undoes a slot; a probe that cannot be undone is another one's.
 async fn give_back(bucket: &Bucket, slot: &Slot) -> Result<(), Error> {
-    if !bucket.undo(slot).await? && slot.probe {
+    if !bucket.undo(slot).await? && slot.is_probe() {
         bucket.settle(slot.known, false).await?;
     }
     Ok(())
-}
-
-/// Runs what nobody waits for. Should it fail, the server's deadlines make up for it.
-pub(super) fn in_background(work: impl Future<Output = Result<(), Error>> + Send + 'static) {
-    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn(async move {
-            if let Err(error) = work.await {
-                tracing::debug!(code = %error.kind(), "news of a shared budget were not taken");
-            }
-        });
-    }
 }
 
 /// A time to look again, at random so that workers do not come together.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `bucket` | one site's bucket in Redis: typed calls of `lua/budget/` |
 //! | `limiter` | what a queue asks, answered by buckets |
+//! | `news` | what is told to Redis while nobody waits for it |
 //! | `places` | the places in flight that this process has taken |
 //! | `outage` | whether Redis can be asked now, and what has to be made up for afterwards |
 //! | `counts` | what was done, in numbers |
@@ -11,6 +12,7 @@
 mod bucket;
 mod counts;
 mod limiter;
+mod news;
 mod outage;
 mod places;
 
@@ -32,14 +34,16 @@ use crate::error::{Error, Kind};
 use crate::redis::handle::Handle;
 use counts::Counters;
 use limiter::SharedLimiter;
+use news::News;
 use outage::Outage;
 
 /// Budgets that all processes share which use the same Redis and namespace.
 ///
 /// [`BudgetsBuilder::shared`](crate::BudgetsBuilder::shared) takes it. Rates go by the server's
-/// clock and are exact over all processes; each admission is one call. A slot that was reserved
-/// before the site was paused is still used, so at most one request a process goes out into a
-/// pause.
+/// clock and are exact over all processes. An admission is one call; where the budget limits what
+/// is in flight, a slot that is not due at once takes its place by a second one, and places are
+/// given back by further ones, many at a time. A slot that was reserved before the site was paused
+/// is still used, so at most one request a process goes out into a pause.
 ///
 /// Rate and burst go along with each call: a changed rate is in force at once, and what was
 /// charged before counts in requests. All processes should have the same rules. Requests are
@@ -81,6 +85,7 @@ struct Shared {
     handle: Handle,
     outage: Outage,
     counters: Counters,
+    news: News,
     /// Tells this process's passages from all others'.
     process: u64,
     passages: AtomicU64,
@@ -101,7 +106,18 @@ impl Sharing {
 
     /// The limiter of one bucket.
     pub(super) fn limiter(&self, name: &str, limit: &Limit) -> Arc<dyn Limiter> {
-        let name = format!("{}{}", self.prefix, utf8_percent_encode(name, ODD));
+        self.named(&utf8_percent_encode(name, ODD).to_string(), limit)
+    }
+
+    /// The limiter of those for whom there is no room. It is one for all processes: several would
+    /// let more pass than one site's rate, should they all have the same site in it.
+    pub(super) fn overflow(&self, limit: &Limit) -> Arc<dyn Limiter> {
+        // No name that is written out has a slash.
+        self.named("overflow/", limit)
+    }
+
+    fn named(&self, name: &str, limit: &Limit) -> Arc<dyn Limiter> {
+        let name = format!("{}{name}", self.prefix);
         let limiter = SharedLimiter::new(&self.limits, &name, &limit.pace, limit.common.epoch);
         Arc::new(limiter)
     }
@@ -124,6 +140,7 @@ impl SharedLimits {
             handle: connection,
             outage: Outage::default(),
             counters: Counters::default(),
+            news: News::default(),
             process: crate::random::number(),
             passages: AtomicU64::new(0),
         };
@@ -153,23 +170,6 @@ impl SharedLimits {
     /// What was done so far in this process.
     pub fn counts(&self) -> SharedCounts {
         self.shared.counters.snapshot()
-    }
-
-    /// Ends the pause of a host (`example.com`, `example.com:8080`) or of what else a rule names
-    /// (`*.example.org`), and forgets those before it; whether there was one. What is charged
-    /// stays charged.
-    ///
-    /// Processes that were told of the pause wait for its end all the same; it helps those that
-    /// start.
-    ///
-    /// # Errors
-    /// [`StoreUnavailable`](Kind::StoreUnavailable) and [`StoreRefused`](Kind::StoreRefused).
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves the pause or ends it.
-    pub async fn end_pause(&self, target: &str) -> Result<bool, Error> {
-        let name = utf8_percent_encode(target, ODD).to_string();
-        Bucket::new(self.clone(), &name, Duration::from_secs(1), 1).reset().await
     }
 
     /// Charges a slot and forgets it, for benchmarks.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::bucket::{Bucket, Passage, Seat};
-use super::limiter::in_background;
 
 /// Places taken, kept until they are given back, and given back many at a time.
 ///
@@ -25,6 +24,7 @@ struct Inner {
 struct State {
     taken: HashMap<u64, Instant>,
     leaving: Vec<Passage>,
+    /// Whether there is a task that keeps places, and one that gives them back.
     keeps: bool,
     leaves: bool,
 }
@@ -45,30 +45,72 @@ impl Places {
 
     /// Notes a place that was taken, and keeps it.
     pub(super) fn taken(&self, number: u64) {
-        let mut state = self.0.state();
-        state.taken.insert(number, Instant::now());
-        if !std::mem::replace(&mut state.keeps, true) {
-            let places = Arc::downgrade(&self.0);
-            in_background(async move {
-                keep(places).await;
-                Ok(())
-            });
-        }
+        self.0.state().taken.insert(number, Instant::now());
+        self.make_up();
     }
 
     /// Gives a place back, with others that come meanwhile.
     pub(super) fn leave(&self, number: u64) {
-        let mut state = self.0.state();
-        if state.taken.remove(&number).is_none() {
-            return;
+        {
+            let mut state = self.0.state();
+            if state.taken.remove(&number).is_none() {
+                return;
+            }
+            state.leaving.push(self.0.bucket.passage(number));
         }
-        state.leaving.push(self.0.bucket.passage(number));
-        if !std::mem::replace(&mut state.leaves, true) {
-            let inner = Arc::clone(&self.0);
-            in_background(async move {
-                inner.leave_all().await;
+        self.make_up();
+    }
+
+    /// Starts the tasks that are missing, also those that ended with their runtime.
+    pub(super) fn make_up(&self) {
+        let (keeps, leaves) = {
+            let mut state = self.0.state();
+            let keeps = !state.taken.is_empty() && !std::mem::replace(&mut state.keeps, true);
+            let leaves = !state.leaving.is_empty() && !std::mem::replace(&mut state.leaves, true);
+            (keeps, leaves)
+        };
+        if keeps {
+            let mut task = Task::new(&self.0, |state| &mut state.keeps);
+            self.0.bucket.tell(async move {
+                keep(&task.places).await;
+                task.has_ended();
                 Ok(())
             });
+        }
+        if leaves {
+            let mut task = Task::new(&self.0, |state| &mut state.leaves);
+            let inner = Arc::clone(&self.0);
+            self.0.bucket.tell(async move {
+                inner.leave_all().await;
+                task.has_ended();
+                Ok(())
+            });
+        }
+    }
+}
+
+/// A task under way. Should it be dropped before it has ended, for want of a runtime or with one,
+/// another one may be started.
+struct Task {
+    places: Weak<Inner>,
+    is_under_way: fn(&mut State) -> &mut bool,
+}
+
+impl Task {
+    fn new(places: &Arc<Inner>, is_under_way: fn(&mut State) -> &mut bool) -> Self {
+        Self { places: Arc::downgrade(places), is_under_way }
+    }
+
+    /// It has said so itself, and another one may be under way already.
+    fn has_ended(&mut self) {
+        self.places = Weak::new();
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if let Some(places) = self.places.upgrade() {
+            *(self.is_under_way)(&mut places.state()) = false;
         }
     }
 }
@@ -114,7 +156,7 @@ impl Inner {
 }
 
 /// Moves the deadlines of places that are still needed.
-async fn keep(places: Weak<Inner>) {
+async fn keep(places: &Weak<Inner>) {
     loop {
         sleep(HOLD / 6).await;
         let Some(inner) = places.upgrade() else { return };

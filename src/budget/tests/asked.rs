@@ -1,11 +1,11 @@
 //! A limiter that asks a server, as the queue sees it.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tokio::time::{advance, sleep, timeout};
 
-use super::super::local::{Limiter, Reply, Reservation, Slot};
-use super::super::place::{Place, Readiness};
+use super::super::local::{Admission, Known, Limiter, Reply, Reservation, Slot};
+use super::super::place::{Holding, Place, Readiness};
 use super::*;
 use crate::error::Kind;
 
@@ -17,19 +17,19 @@ struct Server {
     lapsed: Mutex<Vec<u64>>,
     taken: Mutex<Vec<u64>>,
     most: usize,
-    fails: bool,
+    fails: AtomicBool,
     paused: Mutex<Vec<u32>>,
 }
 
 struct Asks(Arc<Server>);
 
 impl Limiter for Asks {
-    fn reserve(&self, from: At) -> Reservation {
+    fn reserve(&self, from: At, _: bool) -> Reservation {
         let server = Arc::clone(&self.0);
         server.asked.fetch_add(1, Ordering::Relaxed);
         Reservation::Asked(Box::pin(async move {
             sleep(ms(20)).await;
-            if server.fails {
+            if server.fails.load(Ordering::Relaxed) {
                 return Err(Error::store_unavailable("no answer"));
             }
             let mut taken = server.taken.lock().unwrap();
@@ -38,7 +38,8 @@ impl Limiter for Asks {
             }
             let nth = server.next.fetch_add(1, Ordering::Relaxed);
             taken.push(nth);
-            Ok(Reply::Slot(Slot { at: At::default().after(ms(100 * nth)), place: Some(nth) }))
+            let slot = Slot { at: At::default().after(ms(100 * nth)), place: Some(nth) };
+            Ok(Reply::Slot(slot, Known::Nothing))
         }))
     }
 
@@ -57,7 +58,7 @@ impl Limiter for Asks {
         self.0.taken.lock().unwrap().retain(|taken| *taken != place);
     }
 
-    fn paused(&self, _: At, nth: u32, _: bool) {
+    fn paused(&self, _: At, nth: u32, _: bool, _: Option<Admission>) {
         self.0.paused.lock().unwrap().push(nth);
     }
 }
@@ -70,7 +71,7 @@ fn asking(server: Server) -> (Arc<Server>, Arc<Queue>) {
 }
 
 fn place(queue: &Arc<Queue>, ticket: u64) -> Place {
-    Place::enter(queue, "example.com", ticket, queue.now(), PATIENT).unwrap()
+    Place::enter(queue, "example.com", ticket, queue.now(), (queue.now(), PATIENT)).unwrap().0
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +82,7 @@ async fn a_server_is_asked_once_an_admission() {
         .map(|ticket| {
             let mut place = place(&queue, ticket);
             tokio::spawn(async move {
-                assert_eq!(place.ready(false).await.unwrap(), Readiness::Ready);
+                assert_eq!(place.ready(Holding::Nothing).await.unwrap(), Readiness::Ready);
                 let now = place.now();
                 place.spend(now)
             })
@@ -99,14 +100,14 @@ async fn a_server_is_asked_once_an_admission() {
 async fn a_head_that_gives_up_while_the_server_is_asked_orphans_nothing() {
     let (server, queue) = asking(Server { most: 100, ..Server::default() });
     let (mut first, mut second) = (place(&queue, 1), place(&queue, 2));
-    assert!(timeout(ms(5), first.ready(false)).await.is_err());
+    assert!(timeout(ms(5), first.ready(Holding::Nothing)).await.is_err());
     drop(first);
-    second.ready(false).await.unwrap();
+    second.ready(Holding::Nothing).await.unwrap();
     assert_eq!(server.asked.load(Ordering::Relaxed), 1, "the next one has the first one's slot");
     drop(second.spend(queue.now()));
     // Nobody is left for the next one.
     let mut last = place(&queue, 3);
-    assert!(timeout(ms(5), last.ready(false)).await.is_err());
+    assert!(timeout(ms(5), last.ready(Holding::Nothing)).await.is_err());
     drop(last);
     advance(ms(50)).await;
     sleep(ms(1)).await;
@@ -118,7 +119,7 @@ async fn a_head_that_gives_up_while_the_server_is_asked_orphans_nothing() {
 async fn a_full_server_is_asked_again_when_it_says_or_a_place_comes_free_here() {
     let (server, queue) = asking(Server { most: 1, ..Server::default() });
     let mut one = place(&queue, 1);
-    one.ready(false).await.unwrap();
+    one.ready(Holding::Nothing).await.unwrap();
     let held = one.spend(queue.now());
     let mut two = place(&queue, 2);
     let freed = tokio::spawn(async move {
@@ -126,7 +127,7 @@ async fn a_full_server_is_asked_again_when_it_says_or_a_place_comes_free_here() 
         drop(held);
     });
     let began = Instant::now();
-    two.ready(false).await.unwrap();
+    two.ready(Holding::Nothing).await.unwrap();
     freed.await.unwrap();
     assert!((3_520..=3_550).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
     assert_eq!(server.asked.load(Ordering::Relaxed), 6);
@@ -134,10 +135,25 @@ async fn a_full_server_is_asked_again_when_it_says_or_a_place_comes_free_here() 
 
 #[tokio::test(start_paused = true)]
 async fn what_the_server_fails_with_is_told_to_the_head_alone() {
-    let (server, queue) = asking(Server { fails: true, ..Server::default() });
+    let (server, queue) = asking(Server { fails: true.into(), ..Server::default() });
     let (mut one, mut two) = (place(&queue, 1), place(&queue, 2));
-    assert_eq!(one.ready(false).await.unwrap_err().kind(), Kind::StoreUnavailable);
+    assert_eq!(one.ready(Holding::Nothing).await.unwrap_err().kind(), Kind::StoreUnavailable);
     drop(one);
-    assert_eq!(two.ready(false).await.unwrap_err().kind(), Kind::StoreUnavailable);
+    assert_eq!(two.ready(Holding::Nothing).await.unwrap_err().kind(), Kind::StoreUnavailable);
     assert_eq!(server.asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_does_not_hit_those_who_come_later() {
+    let (server, queue) = asking(Server { most: 100, ..Server::default() });
+    server.fails.store(true, Ordering::Relaxed);
+    let mut one = place(&queue, 1);
+    assert!(timeout(ms(5), one.ready(Holding::Nothing)).await.is_err());
+    // It is told, and leaves without having looked.
+    sleep(ms(50)).await;
+    drop(one);
+    server.fails.store(false, Ordering::Relaxed);
+    advance(ms(60_000)).await;
+    let mut two = place(&queue, 2);
+    assert_eq!(two.ready(Holding::Nothing).await.unwrap(), Readiness::Ready);
 }

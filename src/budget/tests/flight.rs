@@ -111,3 +111,19 @@ async fn a_site_with_something_in_flight_is_not_forgotten() {
     drop(held);
     assert!(budgets.try_pass_for(&example()).is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_attempt_keeps_its_place_no_longer_than_its_slot_is_good() {
+    let budgets = only(Budget::per_second(2).in_flight(1));
+    let mut failed = budgets.try_pass_for(&example()).unwrap();
+    let site = Site::of(&example()).unwrap();
+    assert!(timeout(ms(499), failed.give_back()).await.is_err());
+    assert!(budgets.gate(&site, None, &[]).lets(&mut failed));
+    let began = Instant::now();
+    failed.give_back().await;
+    assert!(began.elapsed() <= ms(2), "{:?}", began.elapsed());
+    assert!(!budgets.gate(&site, None, &[]).lets(&mut failed));
+    assert!(budgets.try_pass_for(&example()).is_some(), "its place is free");
+    let mut open = Passage::without_limit(At::default());
+    assert!(timeout(PATIENT, open.give_back()).await.is_err());
+}

@@ -109,6 +109,45 @@ async fn requests_with_the_same_keys_in_any_order_all_come_through() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn keys_are_passed_in_the_order_of_their_names() {
+    let names: Vec<_> = (0..60).map(|nth| format!("key {}", nth * 7 % 60)).collect();
+    let mut sorted: Vec<_> = names.iter().map(String::as_str).collect();
+    sorted.sort_unstable();
+    let site = Site::parse("a.test").unwrap();
+    for first in [0, 30] {
+        // Another process meets them in another order.
+        let budgets = Budgets::builder().default_key(Budget::per_second(1)).build().unwrap();
+        let all: Vec<Box<str>> =
+            names.iter().cycle().skip(first).take(60).map(|name| name.as_str().into()).collect();
+        let keys: Vec<_> = budgets.gate(&site, None, &all).key_names().map(str::to_owned).collect();
+        assert_eq!(keys, sorted);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_without_room_for_buckets_of_their_own_are_passed_once_and_last() {
+    let budgets = Budgets::builder().default_key(Budget::per_second(1)).max_sites(16);
+    let budgets = budgets.build().unwrap();
+    let names: Vec<_> = (0..200).map(|nth| format!("key {nth}").into()).collect();
+    let site = Site::parse("a.test").unwrap();
+    // All rest on something, so that none is forgotten.
+    let _ = budgets.gate(&site, None, &names).try_pass().unwrap();
+    for from in 0..100 {
+        let some = &names[from..from + 100];
+        let gate = budgets.gate(&site, None, some);
+        let (mut own, mut overflow) = (Vec::new(), Vec::new());
+        for queue in gate.queues() {
+            let list = if queue.is_overflow { &mut overflow } else { &mut own };
+            assert!(!list.contains(&Arc::as_ptr(queue)), "one is there twice");
+            list.push(Arc::as_ptr(queue));
+        }
+        let kinds: Vec<_> = gate.queues().map(|queue| queue.is_overflow).collect();
+        assert!(kinds.is_sorted() && overflow.is_sorted(), "{kinds:?}");
+        assert!(!gate.would_pass());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_of_a_requests_budgets_holds() {
     let budgets = Budgets::builder()
         .default(Budget::per_second(50))
@@ -163,6 +202,106 @@ async fn a_slow_key_does_not_hold_up_its_site() {
     for waiter in waiters {
         waiter.await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_or_full_site_does_not_hold_up_a_key() {
+    for budget in [Budget::per_minute(1), Budget::per_second(100).in_flight(1)] {
+        let budgets = Budgets::builder()
+            .site("a.test", budget)
+            .default(Budget::per_second(100))
+            .key("one", Budget::per_second(100))
+            .build()
+            .unwrap();
+        let held = budgets.pass_with(A, &["one"]).await;
+        let waiters: Vec<_> = (0..20)
+            .map(|_| {
+                let budgets = budgets.clone();
+                tokio::spawn(async move { drop(budgets.pass_with(A, &["one"]).await) })
+            })
+            .collect();
+        sleep(ms(3_000)).await;
+        let began = Instant::now();
+        for _ in 0..1_000 {
+            drop(budgets.pass_with(B, &["one"]).await);
+        }
+        // All of the key's rate, but for a moment when the site's slot is had.
+        assert!(began.elapsed() <= ms(10_500), "{:?}", began.elapsed());
+        drop(held);
+        let began = Instant::now();
+        for waiter in waiters {
+            waiter.await.unwrap();
+        }
+        assert!(began.elapsed() <= ms(20 * 60_000), "{:?}", began.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waited_for_a_far_site_keeps_its_slot_until_it_has_the_key_again() {
+    let budgets = Budgets::builder()
+        .site("a.test", Budget::per_minute(1))
+        .default(Budget::per_second(100))
+        .key("one", Budget::per_second(100))
+        .build()
+        .unwrap();
+    drop(budgets.pass_with(A, &[]).await);
+    let began = Instant::now();
+    let starts = Starts::new();
+    let spawn = |who: usize, keys: &'static [&'static str]| {
+        let (budgets, starts) = (budgets.clone(), starts.clone());
+        tokio::spawn(async move {
+            drop(budgets.pass_with(A, keys).await);
+            starts.note(who);
+        })
+    };
+    let first = spawn(1, &["one"]);
+    sleep(ms(100)).await;
+    let second = spawn(2, &[]);
+    // The key is busy all the time.
+    while began.elapsed() < ms(121_000) {
+        drop(budgets.pass_with(B, &["one"]).await);
+    }
+    let (first, second) = (first.await, second.await);
+    assert!(first.is_ok() && second.is_ok());
+    assert_eq!(starts.order(), [1, 2]);
+    assert!(starts.times()[0] <= ms(60_200), "{:?}", starts.times());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_key_does_not_count_at_its_site() {
+    let budgets = Budgets::builder()
+        .site("a.test", Budget::per_second(10))
+        .key("slow", Budget::per_minute(1))
+        .key("full", Budget::unpaced().in_flight(1))
+        .most_waiting(110)
+        .build()
+        .unwrap();
+    let held = (budgets.pass_with(A, &["slow"]).await, budgets.pass_with(A, &["full"]).await);
+    let spawn = |keys: &'static [&'static str]| {
+        let budgets = budgets.clone();
+        tokio::spawn(async move { drop(budgets.pass_with(A, keys).await) })
+    };
+    let aside: Vec<_> = (0..200).map(|nth| spawn([&["slow"], &["full"]][nth % 2])).collect();
+    sleep(ms(1_000)).await;
+    let site = Site::parse("a.test").unwrap();
+    let turn = budgets.gate(&site, None, &[]).turn(ms(200)).expect("it need not wait");
+    drop(turn);
+    assert!(budgets.try_pass_with(A, &[]).is_some(), "the way is free");
+    // Those who wait for the site itself count, whatever key they had to pass before.
+    let waiting: Vec<_> = (0..50).map(|_| spawn(&["quick"])).collect();
+    tokio::task::yield_now().await;
+    let error = budgets.gate(&site, None, &[]).turn(ms(4_000)).err().expect("a long wait");
+    assert!((4_900..=5_200).contains(&error.retry_after().unwrap().as_millis()), "{error}");
+    for waiting in waiting {
+        waiting.await.unwrap();
+    }
+    aside.iter().for_each(|waiter| waiter.abort());
+    for waiter in aside {
+        let _ = waiter.await;
+    }
+    drop(held);
+    assert_eq!(budgets.queue(&url(A)).idle(), (0, true));
+    assert_eq!(budgets.queue(&url(A)).state().aside, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use tokio::time::{sleep, timeout};
 
 use super::super::local::{Limiter, Local};
 use super::super::pause::{Pause, Probe};
-use super::super::place::{Place, Readiness};
+use super::super::place::{Holding, Place, Readiness};
 use super::super::queue::Step;
 use super::*;
 
@@ -182,17 +182,23 @@ async fn without_stepping_aside_a_paused_site_holds_up_a_key() {
     headers.insert("retry-after", "100".parse().unwrap());
     let (site, status) = (Site::of(&example()).unwrap(), http::StatusCode::TOO_MANY_REQUESTS);
     budgets.answered(&site, None, &refused, status, &headers);
-    for holding in [false, true] {
+    for holding in [Holding::Nothing, Holding::Buckets] {
         let (key, site) = (budgets.queue(&url("http://key.test")), budgets.queue(&example()));
-        let enter = |queue, ticket| Place::enter(queue, "x", ticket, site.now(), PATIENT).unwrap();
+        let enter = |queue: &Arc<Queue>, ticket| {
+            Place::enter(queue, "x", ticket, site.now(), (site.now(), PATIENT)).unwrap().0
+        };
         let (mut of_key, mut of_site) = (enter(&key, 1), enter(&site, 1));
-        of_key.ready(false).await.unwrap();
+        of_key.ready(Holding::Nothing).await.unwrap();
         let far = timeout(ms(50), of_site.ready(holding)).await;
         if far.is_ok_and(|far| far.unwrap() == Readiness::Far) {
             of_key.step_aside();
         }
-        let other = timeout(ms(50_000), enter(&key, 2).ready(false)).await;
-        assert_eq!(other.is_ok(), holding, "whether another request gets at the key");
+        let other = timeout(ms(50_000), enter(&key, 2).ready(Holding::Nothing)).await;
+        assert_eq!(
+            other.is_ok(),
+            holding == Holding::Buckets,
+            "whether another request gets at the key"
+        );
     }
 }
 

@@ -102,3 +102,17 @@ async fn an_endless_file_is_not_read() {
     let error = Inventory::from_file("/dev/zero").await.unwrap_err();
     assert!(error.to_string().contains("is not a regular file"), "{error}");
 }
+
+#[tokio::test]
+async fn a_tool_that_looks_no_password_up_reads_the_rest() {
+    let folder = Folder::new();
+    let text = "version = 3\n[[endpoint]]\nid = 'a'\nurl = 'http://h:1'\nusername = 'u'\n\
+                password = { file = 'missing' }\nweight = 2\n\
+                [[endpoint]]\nid = 'b'\nurl = 'http://h:2'\nusername = 'u'\n\
+                password = { env = 'MISSING_AS_WELL' }\n";
+    let path = folder.write("inventory.toml", text);
+    assert!(Inventory::from_file(&path).await.is_err());
+    let snapshot = Snapshot::from_file_without_passwords(&path).await.unwrap();
+    assert_eq!((snapshot.len(), snapshot.version()), (2, Some(3)));
+    assert_eq!(snapshot.get(&id("a")).unwrap().labels().weight, 2);
+}

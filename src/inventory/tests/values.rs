@@ -149,6 +149,8 @@ async fn a_warning_is_logged_once_for_all_endpoints_and_not_again() {
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
+    // With one subscriber alone, another test's thread may decide that an event interests nobody.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let entry = |name: &str| {
         format!("[[endpoint]]\nid='{name}'\nurl='http://h:1'\nusername='u'\npassword='c4n4ry!'\n")
     };

@@ -165,3 +165,42 @@ async fn a_lease_given_back_too_late_is_counted_and_harms_nobody() {
     assert_eq!(leased(&wire).await, 1);
     assert!(next.is_trusted());
 }
+
+#[test]
+fn a_release_after_the_end_of_its_runtime_is_counted_and_blocks_nobody() {
+    let home = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (pool, lease) = home.block_on(async {
+        let pool = pool_of(&["a"], |builder| builder).await.0;
+        (pool.clone(), lease(&pool).await)
+    });
+    drop(home);
+    drop(lease);
+    assert_eq!(pool.counts().releases_failed, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_keeps_no_pool_from_ending() {
+    for call in [Call::Release, Call::Cancel] {
+        let (pool, wire) = pool_of(&["a", "b"], |builder| builder).await;
+        wire.always(call, Fault::Hangs);
+        drop(lease(&pool).await);
+        pool.cancel(crate::secret::Token::random());
+        let started = Instant::now();
+        pool.shutdown().await;
+        assert!(started.elapsed() <= seconds(6), "{:?}", started.elapsed());
+        let counts = pool.counts();
+        assert_eq!(
+            counts.releases_failed + counts.cancels_failed,
+            if call == Call::Release { 2 } else { 1 }
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_hangs_is_repeated() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    wire.next(Call::Release, &[Fault::Hangs]);
+    drop(lease(&pool).await);
+    sleep(seconds(10)).await;
+    assert_eq!((leased(&wire).await, pool.counts().releases), (0, 1));
+}

@@ -26,13 +26,13 @@ async fn the_last_clone_gives_it_back_with_the_worst_that_was_seen() {
     let held = pool.hold().await.unwrap();
     let clone = held.clone();
     for outcome in [Outcome::Success, Outcome::ProxyUnreachable, Outcome::Success] {
-        held.note(outcome);
+        held.note(outcome, None);
     }
     drop(held);
     settle().await;
     assert_eq!(pool.status().await.unwrap().leased, 1);
     assert!(notes.0.lock().unwrap().is_empty());
-    clone.note(Outcome::Unknown);
+    clone.note(Outcome::Unknown, None);
     drop(clone);
     settle().await;
     assert_eq!(pool.status().await.unwrap().leased, 0);
@@ -40,10 +40,10 @@ async fn the_last_clone_gives_it_back_with_the_worst_that_was_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_nobody_used_counts_as_given_up() {
+async fn one_that_nobody_used_counts_as_unused() {
     let (pool, notes) = noting_pool().await;
     drop(pool.hold().await.unwrap());
-    assert_eq!(*notes.0.lock().unwrap(), [Outcome::Cancelled]);
+    assert_eq!(*notes.0.lock().unwrap(), [Outcome::Unused]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,11 +2,14 @@
 
 mod closing;
 mod held;
+mod panics;
 mod renewal;
 mod roster;
 mod setting_up;
 mod together;
+mod unpolled;
 mod unsure;
+mod verdicts;
 mod waiting;
 mod wakes;
 mod wire;
@@ -17,7 +20,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::{Doubt, Lease, Now, Pool, PoolBuilder, Wants};
+use super::{Doubt, Lease, Now, Patience, Pool, PoolBuilder, Wants};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Kind};
 use crate::id::{EndpointId, PoolName};

@@ -118,3 +118,80 @@ async fn an_endpoint_that_is_unknown_here_is_left_to_those_who_know_it() {
     let known = [lease(&new).await, lease(&new).await];
     assert!(known.iter().all(|lease| lease.endpoint().id().as_str() != "c"));
 }
+
+/// A pool with many members before the one that the inventory here has.
+async fn mostly_unknown(number: usize) -> (Pool, Wire) {
+    let ids: Vec<_> = (0..number).map(|number| format!("u{number:03}")).collect();
+    let (pool, wire) = pool_of(&["z"], |builder| builder).await;
+    let z = lease(&pool).await;
+    wire.order(members(&ids.iter().map(String::as_str).collect::<Vec<_>>())).await;
+    sleep(seconds(1)).await;
+    drop(z);
+    settle().await;
+    (pool, wire)
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoints_that_are_unknown_here_cost_a_call_each_and_only_once() {
+    let (pool, wire) = mostly_unknown(200).await;
+    let mut calls = Vec::new();
+    for _ in 0..3 {
+        let before = wire.made(Call::Acquire).len();
+        drop(lease(&pool).await);
+        settle().await;
+        calls.push(wire.made(Call::Acquire).len() - before);
+    }
+    assert_eq!((calls, pool.counts().unknown_endpoints), (vec![201, 1, 1], 200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_unknown_endpoints_than_a_store_passes_over_are_asked_for_at_leisure() {
+    let (pool, wire) = mostly_unknown(400).await;
+    wire.order(Order::Disable(vec![id("z")])).await;
+    let (error, waited) = refusal(&pool, seconds(5)).await;
+    assert_eq!((error.kind(), waited), (Kind::PoolExhausted, seconds(5)));
+    assert!(error.to_string().contains("256 that the inventory here lacks"), "{error}");
+    let calls = wire.made(Call::Acquire).len();
+    assert!((256 + 15..256 + 25).contains(&calls), "{calls} calls, 4 a second at last");
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_unknown_endpoints_in_memory_are_asked_for_at_leisure_too() {
+    let store = MemoryStore::new();
+    let ids: Vec<_> = (0..400).map(|number| format!("u{number:03}")).collect();
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+    for order in [Order::Init(PoolConfig::default().into()), members(&ids)] {
+        store.administer(crate::store::AdminRequest::new(name(), order)).await.unwrap();
+    }
+    let pool = Pool::builder(name(), inventory(&["z"])).store(store).build().await.unwrap();
+    let (error, waited) = refusal(&pool, seconds(5)).await;
+    assert_eq!((error.kind(), waited), (Kind::PoolExhausted, seconds(5)));
+    assert!((271..285).contains(&pool.counts().grants), "{:?}", pool.counts());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_becomes_known_is_passed_over_no_longer() {
+    let page = Page::default();
+    page.write(&["z"]);
+    let wire = Wire::new();
+    wire.order(Order::Init(PoolConfig::default().into())).await;
+    wire.order(members(&["a"])).await;
+    let inventory = Inventory::open(page.clone()).await.unwrap();
+    let pool = Pool::builder(name(), inventory).store(wire.clone()).build().await.unwrap();
+    let (error, waited) = refusal(&pool, seconds(5)).await;
+    assert_eq!((error.kind(), waited), (Kind::PoolExhausted, Duration::ZERO));
+    page.write(&["a"]);
+    pool.reload().await.unwrap();
+    assert_eq!(lease(&pool).await.endpoint().id().as_str(), "a");
+}
+
+/// A store that says so of any token.
+#[tokio::test(start_paused = true)]
+async fn tokens_that_were_never_cancelled_are_not_drawn_anew_for_ever() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    wire.always(Call::Acquire, Fault::Swallowed);
+    let (error, waited) = refusal(&pool, seconds(5)).await;
+    assert_eq!((error.kind(), waited), (Kind::PoolExhausted, seconds(5)));
+    let calls = wire.made(Call::Acquire).len();
+    assert!((15..25).contains(&calls), "{calls} calls");
+}

@@ -240,18 +240,34 @@ async fn a_lost_answer_leaves_each_who_will_not_wait_a_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_asker_who_goes_leaves_those_who_joined_it() {
+async fn an_asker_who_goes_leaves_its_question_to_those_who_joined_it() {
     let (pool, wire) = pool_of_many(10).await;
     wire.always(Call::Acquire, Fault::Late(millis(100)));
     let mut first = Box::pin(pool.lease_now(wants(), seconds(30)));
     assert!(futures_util::poll!(&mut first).is_pending());
     let second = tokio::spawn({
         let pool = pool.clone();
-        async move { now(&pool, wants()).await.is_some() }
+        async move { now(&pool, wants()).await }
     });
     settle().await;
     drop(first);
-    assert!(second.await.unwrap());
+    let lease = second.await.unwrap();
+    sleep(seconds(1)).await;
+    assert_eq!((leased(&wire).await, wire.made(Call::Acquire).len()), (1, 1));
+    drop(lease);
+    settle().await;
+    assert_eq!((leased(&wire).await, pool.counts().cancels), (0, 0));
+}
+
+/// The twin: with nobody else who wants the answer the question is given up.
+#[tokio::test(start_paused = true)]
+async fn an_asker_who_goes_alone_gives_its_question_up() {
+    let (pool, wire) = pool_of_many(10).await;
+    wire.always(Call::Acquire, Fault::Late(millis(100)));
+    let mut first = Box::pin(pool.lease_now(wants(), seconds(30)));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    settle().await;
+    drop(first);
     sleep(seconds(1)).await;
     assert_eq!((leased(&wire).await, pool.counts().cancels), (0, 1));
 }
@@ -307,4 +323,19 @@ async fn an_asker_that_ends_with_its_runtime_is_replaced() {
     assert!(elsewhere.await.is_err());
     drop(held);
     tokio::time::timeout(seconds(10), here).await.unwrap().unwrap();
+}
+
+/// Their site may never be asked for again.
+#[tokio::test(start_paused = true)]
+async fn those_who_have_gone_leave_nothing_behind_while_others_wait() {
+    let (pool, _) = pool_of(&["a", "b"], |builder| builder).await;
+    let _b = pool.lease(without(&["a"]), HOUR).await.unwrap().0;
+    let mut patient = Box::pin(pool.lease(without(&["a"]), HOUR));
+    assert!(futures_util::poll!(&mut patient).is_pending());
+    for nth in 0..50 {
+        let one = Wants { exclude: vec![id("a")], ..at(&format!("s{nth}.test")) };
+        assert!(pool.lease(one, millis(300)).await.is_err());
+    }
+    let barred = pool.0.core.waiting.with_queue(|queue| queue.barred.len());
+    assert!(barred <= 1, "{barred} of one who waits");
 }

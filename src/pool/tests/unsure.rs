@@ -220,3 +220,49 @@ async fn nobody_is_served_at_once_while_somebody_waits() {
     assert!(matches!(pool.lease_now(wants(), TTL).await.unwrap().0, Now::Later(None)));
     waiter.await.unwrap();
 }
+
+fn within(wait: Duration) -> Patience {
+    Patience { wait, deadline: Some(Instant::now() + wait) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_kept_to_the_moment_and_what_was_asked_for_is_given_up() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    wire.always(Call::Acquire, Fault::Late(seconds(20)));
+    for nth in 1..=2 {
+        let started = Instant::now();
+        let kind = match nth {
+            1 => pool.lease_now(wants(), within(millis(100))).await.err().unwrap().kind(),
+            _ => pool.lease(wants(), within(millis(100))).await.err().unwrap().kind(),
+        };
+        assert_eq!((kind, started.elapsed()), (Kind::StoreUnavailable, millis(100)));
+        settle().await;
+        assert_eq!(pool.counts().cancels, nth);
+    }
+    sleep(seconds(30)).await;
+    assert_eq!(leased(&wire).await, 0);
+}
+
+/// The twin: a wait that is merely short lets the store answer.
+#[tokio::test(start_paused = true)]
+async fn a_short_wait_is_long_enough_for_an_answer() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    wire.always(Call::Acquire, Fault::Late(seconds(20)));
+    let started = Instant::now();
+    assert!(pool.lease_now(wants(), millis(100)).await.is_err());
+    assert_eq!(started.elapsed(), seconds(1));
+    let (_, waited) = refusal(&pool, millis(100)).await;
+    assert_eq!(waited, seconds(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_doubt_at_a_closed_pool_is_given_up() {
+    let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+    wire.next(Call::Acquire, &[Fault::Lost]);
+    let doubt = first_question(&pool).await;
+    pool.shutdown().await;
+    let Err(error) = pool.lease_after(wants(), TTL, doubt).await else { panic!("a lease") };
+    assert_eq!(error.kind(), Kind::PoolClosed);
+    settle().await;
+    assert_eq!((leased(&wire).await, pool.counts().cancels), (0, 1));
+}

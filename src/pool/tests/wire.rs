@@ -25,6 +25,7 @@ pub(super) enum Call {
     Renew,
     Release,
     Cancel,
+    Reap,
     Administer,
 }
 
@@ -43,7 +44,10 @@ pub(super) enum Fault {
     Late(Duration),
     /// It does not take place and has no end.
     Hangs,
-    /// It does not take place, and is answered as if it had.
+    /// It does not take place, and panics.
+    Panics,
+    /// It does not take place, and is answered as if it had: of an acquire, that its tokens are
+    /// cancelled.
     Swallowed,
 }
 
@@ -120,6 +124,7 @@ impl Wire {
             }
             Fault::Late(after) => later(after, run).await.unwrap(),
             Fault::Hangs => pending().await,
+            Fault::Panics => panic!("the wire is live"),
             Fault::Swallowed => Ok(swallowed()),
         }
     }
@@ -148,7 +153,7 @@ impl LeaseStore for Wire {
         }
         let batch = request.tokens.len();
         let run = async move { memory.acquire(request).await };
-        self.call(Call::Acquire, Some(token), batch, run, || AcquireReply::Paused).await
+        self.call(Call::Acquire, Some(token), batch, run, || AcquireReply::Cancelled).await
     }
 
     async fn renew(&self, request: RenewRequest) -> Result<RenewReply, Error> {
@@ -171,7 +176,9 @@ impl LeaseStore for Wire {
     }
 
     async fn reap(&self, request: ReapRequest) -> Result<ReapReply, Error> {
-        self.memory.reap(request).await
+        let memory = self.memory.clone();
+        let run = async move { memory.reap(request).await };
+        self.call(Call::Reap, None, 1, run, ReapReply::default).await
     }
 
     async fn status(&self, pool: &crate::id::PoolName) -> Result<Status, Error> {

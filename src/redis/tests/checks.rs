@@ -3,6 +3,7 @@
 use super::server::{Server, words};
 use super::*;
 use crate::error::Kind;
+use crate::redis::check::Info;
 
 #[tokio::test]
 async fn a_server_that_evicts_is_refused_unless_allowed() {
@@ -62,4 +63,28 @@ async fn a_call_without_time_left_is_not_sent() {
     let fault = count(&connection).await.unwrap_err();
     assert!(matches!(fault, Fault::Unavailable { may_have_run: false, .. }), "{fault:?}");
     assert_eq!(server.runs(), 0);
+}
+
+#[tokio::test]
+async fn what_a_restart_loses_is_told_by_a_real_server() {
+    let told = async |server: &Server| {
+        let info: String = server.ask("INFO");
+        Info::from_reply(redis::Value::BulkString(info.into_bytes())).loses()
+    };
+    let server = Server::start(&["--save", "3600 1000000", "--dbfilename", "taken"]);
+    assert!(told(&server).await.unwrap().contains("has taken no snapshot yet"));
+    let _: () = server.ask("SET any 1");
+    let _: () = server.ask("SAVE");
+    assert!(told(&server).await.unwrap().contains("after its last snapshot"));
+    std::fs::remove_file(server.directory().join("taken")).unwrap();
+    std::fs::create_dir(server.directory().join("taken")).unwrap();
+    let _: String = server.ask("BGSAVE");
+    server
+        .wait_for("a save fails", |server| {
+            server.info("persistence").contains("rdb_last_bgsave_status:err")
+        })
+        .await;
+    assert!(told(&server).await.unwrap().contains("its last snapshot failed"));
+    let server = Server::start(&["--appendonly", "yes"]);
+    assert_eq!(told(&server).await, None);
 }

@@ -10,13 +10,13 @@ use crate::redis::acl::Role;
 use crate::redis::hints::listen;
 
 /// Three primaries with a third of the slots each, and maybe a replica of the first.
-struct Nodes {
-    primaries: Vec<Server>,
+pub(crate) struct Nodes {
+    pub(crate) primaries: Vec<Server>,
     replica: Option<Server>,
 }
 
 impl Nodes {
-    async fn start(with_replica: bool) -> Self {
+    pub(crate) async fn start(with_replica: bool) -> Self {
         let primaries: Vec<_> = (0..3).map(|_| node()).collect();
         for (nth, range) in ["0 5460", "5461 10922", "10923 16383"].iter().enumerate() {
             let _: () = primaries[nth].ask(&format!("CLUSTER ADDSLOTSRANGE {range}"));
@@ -75,7 +75,7 @@ fn node() -> Server {
 }
 
 /// Of the first, the second and the third primary.
-const POOLS: [(&str, u16); 3] = [("b", 3300), ("c", 7365), ("a", 15_495)];
+pub(crate) const POOLS: [(&str, u16); 3] = [("b", 3300), ("c", 7365), ("a", 15_495)];
 
 async fn lease(connection: &Connection, pool: &str) -> Result<i64, Fault> {
     let keys = [format!("lease:{{{pool}}}:meta")];
@@ -123,7 +123,7 @@ async fn a_slot_that_moves_is_followed_and_each_call_runs_once() {
 }
 
 /// Moves the first pool's slot half-way: what is there stays, what is new goes to the other.
-fn begin_to_move(nodes: &Nodes) -> [String; 2] {
+pub(crate) fn begin_to_move(nodes: &Nodes) -> [String; 2] {
     let [from, to, _] = &nodes.primaries[..] else { panic!() };
     let slot = POOLS[0].1;
     let ids: [String; 2] = [from.ask("CLUSTER MYID"), to.ask("CLUSTER MYID")];

@@ -165,6 +165,7 @@ async fn a_dropped_call_leaves_the_connection_to_the_others() {
     }
     proxy.set(Broken::Refuse);
     server.wait_for("the proxy's connection ends", |server| server.clients().is_empty()).await;
+    server.wait_for("the holder knows", |_| !connection.holder().is_open()).await;
     proxy.set(Broken::Delay(Duration::from_millis(50)));
     // The one that begins the attempt to connect goes; the attempt stays.
     let dropped = tokio::time::timeout(Duration::from_millis(10), count(&connection)).await;

@@ -29,6 +29,9 @@ async fn changes_of_the_connection_are_logged_without_secrets() {
         .with_writer(move || writer.clone())
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
+    // While there is one subscriber alone, an event that another test's thread comes to first is
+    // taken to interest nobody, by that thread's own subscriber; with two all are asked.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let server = Server::start(&[]);
     let _: () = server.ask("ACL SETUSER canary on >canary ~* +@all");
     let proxy = Proxy::start(server.port()).await;

@@ -3,13 +3,13 @@
 mod acl;
 mod checks;
 #[cfg(feature = "redis-cluster")]
-mod cluster;
+pub(crate) mod cluster;
 mod faults;
 mod hints;
 mod logs;
 mod lost;
 mod moves;
-mod proxy;
+pub(crate) mod proxy;
 mod refusals;
 mod scripts;
 #[cfg(feature = "redis-sentinel")]

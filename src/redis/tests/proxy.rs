@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 /// What happens to what passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Pass,
     /// The next answer to a script is lost and the connection closed.
     LoseAndClose,
@@ -28,7 +28,7 @@ pub(super) enum Fault {
     Answer(&'static str),
 }
 
-pub(super) struct Proxy {
+pub(crate) struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
@@ -40,7 +40,7 @@ struct Shared {
 }
 
 impl Proxy {
-    pub(super) async fn start(server: u16) -> Self {
+    pub(crate) async fn start(server: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
@@ -58,21 +58,21 @@ impl Proxy {
         Self { address, shared }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
 
-    pub(super) fn set(&self, fault: Fault) {
+    pub(crate) fn set(&self, fault: Fault) {
         self.shared.fault.send_replace(fault);
     }
 
     /// Where new connections lead, as when a name gets another address.
-    pub(super) fn lead_to(&self, server: u16) {
+    pub(crate) fn lead_to(&self, server: u16) {
         *self.shared.server.lock().unwrap() = server;
     }
 
     /// Connections so far.
-    pub(super) fn accepted(&self) -> usize {
+    pub(crate) fn accepted(&self) -> usize {
         self.shared.accepted.load(Ordering::Relaxed)
     }
 }

@@ -178,8 +178,10 @@ pub(crate) fn words(line: &str) -> redis::Cmd {
     command
 }
 
+/// The program of `REDIS_SERVER`, else of the search path.
 fn spawn(arguments: &[String]) -> Child {
-    Command::new("redis-server")
+    let program = std::env::var_os("REDIS_SERVER").unwrap_or_else(|| "redis-server".into());
+    Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -25,6 +25,7 @@ pub async fn every_order_is_recorded(fixture: &dyn Fixture) {
             (Order::Disable(one()), "disable", 1),
             (Order::Drain(one()), "drain", 1),
             (Order::Quarantine(one(), QuarantineCode::Probe), "quarantine:probe", 1),
+            (Order::EndQuarantine(one(), QuarantineCode::Probe), "end_quarantine:probe", 1),
             (Order::Enable(one()), "enable", 1),
             (Order::Remove(one()), "remove", 1),
             (Order::Pause, "pause", 0),

@@ -140,6 +140,7 @@ pub async fn an_unknown_endpoint_keeps_back_the_whole_order(fixture: &dyn Fixtur
         Order::Disable(ids()),
         Order::Drain(ids()),
         Order::Quarantine(ids(), QuarantineCode::Administrator),
+        Order::EndQuarantine(ids(), QuarantineCode::Administrator),
         Order::Enable(ids()),
     ] {
         scene.refuses(order, "no endpoint nobody").await;

@@ -159,6 +159,7 @@ macro_rules! for_each_property {
             a_late_success_does_not_clear_a_newer_strike
             failures_at_once_are_one_strike
             a_shared_quarantine_outlasts_later_verdicts
+            a_shared_endpoint_that_was_enabled_is_judged_anew
             a_shared_endpoint_obeys_orders_at_once
             a_shared_endpoint_is_shunned_for_a_site
             a_shared_release_needs_a_grant
@@ -180,7 +181,9 @@ macro_rules! for_each_property {
             an_order_can_be_taken_back_while_leased
             a_drained_endpoint_finishes_its_lease
             an_administrator_quarantines_and_enables
+            the_end_of_a_quarantine_undoes_no_order
             an_order_and_a_quarantine_stand_side_by_side
+            orders_on_a_leased_endpoint_stand_side_by_side
             evidence_is_kept_under_an_order
             a_paused_pool_grants_nothing
             an_order_counts_what_it_changed

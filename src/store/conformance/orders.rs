@@ -96,6 +96,29 @@ pub async fn an_order_and_a_quarantine_stand_side_by_side(fixture: &dyn Fixture)
     scene.check().await;
 }
 
+/// On a leased endpoint an order to disable it and one to quarantine it stand beside each other,
+/// whichever came first: who ends the quarantine finds the other.
+pub async fn orders_on_a_leased_endpoint_stand_side_by_side(fixture: &dyn Fixture) {
+    let disable = || Order::Disable(vec![id("e0")]);
+    let quarantine = || Order::Quarantine(vec![id("e0")], QuarantineCode::Probe);
+    let scene = Scene::new(fixture, 1).await;
+    for orders in [[disable(), quarantine()], [quarantine(), disable()]] {
+        let grant = scene.grant().await;
+        for order in orders {
+            assert_eq!(scene.order(order.clone()).await, 1);
+            assert_eq!(scene.order(order).await, 0);
+        }
+        assert_eq!(scene.list().await[0].order, Some(StandingOrder::Disable));
+        scene.return_clean(&grant).await;
+        let member = scene.list().await.remove(0);
+        assert_eq!(member.state, State::Quarantined(QuarantineCode::Probe));
+        assert_eq!(member.order, Some(StandingOrder::Disable));
+        scene.order(Order::Enable(vec![id("e0")])).await;
+        scene.check().await;
+    }
+    assert_eq!(scene.grant().await.endpoint, id("e0"));
+}
+
 /// A quarantine verdict on an endpoint under a standing order keeps its evidence.
 pub async fn evidence_is_kept_under_an_order(fixture: &dyn Fixture) {
     let scene = Scene::new(fixture, 1).await;
@@ -136,4 +159,23 @@ pub async fn an_order_counts_what_it_changed(fixture: &dyn Fixture) {
     assert_eq!(scene.order(Order::Remove(all())).await, 2);
     assert_eq!(scene.order(Order::Disable(Vec::new())).await, 0);
     scene.check().await;
+}
+
+/// The end of a quarantine undoes no order, and no quarantine for another reason.
+pub async fn the_end_of_a_quarantine_undoes_no_order(fixture: &dyn Fixture) {
+    let scene = Scene::new(fixture, 4).await;
+    let (probe, word) = (QuarantineCode::Probe, QuarantineCode::Administrator);
+    scene.order(Order::Quarantine(vec![id("e0"), id("e1")], probe)).await;
+    scene.order(Order::Quarantine(vec![id("e2")], word)).await;
+    scene.order(Order::Disable(vec![id("e1"), id("e3")])).await;
+    let all = || vec![id("e0"), id("e1"), id("e2"), id("e3")];
+    assert_eq!(scene.order(Order::EndQuarantine(all(), probe)).await, 2);
+    assert_eq!(scene.order(Order::EndQuarantine(all(), probe)).await, 0);
+    let states: Vec<_> = scene.list().await.into_iter().map(|member| member.state).collect();
+    let expected = [State::Ready, State::Disabled, State::Quarantined(word), State::Disabled];
+    assert_eq!(states, expected);
+    assert_eq!(scene.list().await[1].order, Some(StandingOrder::Disable));
+    scene.check().await;
+    assert_eq!(scene.grant().await.endpoint, id("e0"));
+    scene.grants_nothing().await;
 }

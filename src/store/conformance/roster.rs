@@ -75,6 +75,7 @@ pub async fn a_removal_is_undone_by_adding_and_nothing_else(fixture: &dyn Fixtur
         Order::Disable(ids()),
         Order::Drain(ids()),
         Order::Quarantine(ids(), QuarantineCode::Administrator),
+        Order::EndQuarantine(ids(), QuarantineCode::Administrator),
     ] {
         assert_eq!(scene.order(order).await, 0);
     }

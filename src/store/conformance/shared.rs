@@ -114,6 +114,22 @@ pub async fn a_shared_quarantine_outlasts_later_verdicts(fixture: &dyn Fixture) 
     scene.check().await;
 }
 
+/// Evidence from before an endpoint was enabled does not put it into quarantine again; from after it
+/// does.
+pub async fn a_shared_endpoint_that_was_enabled_is_judged_anew(fixture: &dyn Fixture) {
+    let scene = Scene::shared(fixture, 1).await;
+    let old = [scene.grant().await, scene.grant().await];
+    let verdict = || Verdict::quarantine(QuarantineCode::Credentials);
+    scene.release(&old[0], verdict()).await;
+    scene.grants_nothing().await;
+    scene.order(Order::Enable(vec![old[0].endpoint.clone()])).await;
+    scene.release(&old[1], verdict()).await;
+    let new = scene.grant().await;
+    scene.release(&new, verdict()).await;
+    scene.grants_nothing().await;
+    scene.check().await;
+}
+
 /// An order takes a shared endpoint out at once, and no verdict brings it back.
 pub async fn a_shared_endpoint_obeys_orders_at_once(fixture: &dyn Fixture) {
     let scene = Scene::shared(fixture, 1).await;

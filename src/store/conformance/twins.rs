@@ -51,6 +51,7 @@ enum Flaw {
     WeightsIgnored,
     CountsForgotten,
     DisableIgnored,
+    QuarantineEndIsEnable,
     RemovalIgnored,
     EarliestShuffled,
     LeastAssignedByTime,
@@ -73,6 +74,8 @@ enum Flaw {
     LongOrderUncounted,
     TrailEndsWithPool,
     VersionForgotten,
+    LastOrderStands,
+    OldEvidenceCounts,
 }
 
 macro_rules! noticed {
@@ -125,7 +128,13 @@ noticed! {
     a_member_left_out_is_noticed: MemberUnlisted breaks a_status_counts_each_place;
     ignored_weights_are_noticed: WeightsIgnored breaks weights_are_kept_within_one_assignment;
     forgotten_counts_are_noticed: CountsForgotten breaks a_newcomer_starts_at_the_lowest_count;
+    an_end_of_quarantine_that_undoes_orders_is_noticed:
+        QuarantineEndIsEnable breaks the_end_of_a_quarantine_undoes_no_order;
     an_ignored_order_is_noticed: DisableIgnored breaks an_order_outdoes_a_verdict;
+    an_order_that_replaces_another_is_noticed:
+        LastOrderStands breaks orders_on_a_leased_endpoint_stand_side_by_side;
+    evidence_of_before_that_counts_is_noticed:
+        OldEvidenceCounts breaks a_shared_endpoint_that_was_enabled_is_judged_anew;
     an_ignored_removal_is_noticed: RemovalIgnored breaks a_leased_member_goes_when_its_lease_ends;
     a_shuffled_queue_is_noticed: EarliestShuffled breaks the_earliest_is_first_in_first_out;
     a_queue_for_shares_is_noticed: LeastAssignedByTime breaks every_assignment_counts;
@@ -287,6 +296,11 @@ impl Twin {
                 members.iter_mut().for_each(from_zero);
             }
             (Flaw::DisableIgnored, Order::Disable(ids)) => ids.clear(),
+            (Flaw::QuarantineEndIsEnable, order) => {
+                if let Order::EndQuarantine(ids, _) = order {
+                    *order = Order::Enable(std::mem::take(ids));
+                }
+            }
             _ => {}
         }
     }
@@ -352,6 +366,14 @@ impl LeaseStore for Twin {
             self.spoil_release(&request.pool, release).await;
         }
         let replies = self.inner.release(request.clone()).await;
+        for Release { claim, verdict, .. } in &request.releases {
+            if let (true, Claim::Assignment { endpoint, .. }, Some(code)) =
+                (self.has(Flaw::OldEvidenceCounts), claim, verdict.quarantine)
+            {
+                let order = Order::Quarantine(vec![endpoint.clone()], code);
+                self.order(&request.pool, order).await;
+            }
+        }
         let last = *self.last.lock().unwrap();
         match (&replies, last) {
             (Ok(all), Some(token))
@@ -429,6 +451,11 @@ impl LeaseStore for Twin {
 
     async fn administer(&self, mut request: AdminRequest) -> Result<AdminReply, Error> {
         self.spoil_order(&mut request.order);
+        if let (true, Order::Quarantine(ids, _) | Order::Disable(ids)) =
+            (self.has(Flaw::LastOrderStands), &request.order)
+        {
+            self.order(&request.pool, Order::Enable(ids.clone())).await;
+        }
         let ignored = match request.order {
             Order::Remove(_) => self.has(Flaw::RemovalIgnored),
             Order::DestroyPool => self.has(Flaw::DestroyIgnored),

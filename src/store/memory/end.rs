@@ -76,7 +76,7 @@ impl Pool {
             Claim::Assignment { endpoint, fence } => {
                 let index = self.assigned(endpoint, *fence)?;
                 self.judge(index, fence.0, release, now);
-                self.settle_shared(index, release, now);
+                self.settle_shared(index, fence.0, release, now);
             }
         }
         Some(())
@@ -110,9 +110,11 @@ impl Pool {
     }
 
     /// Places a member that others may hold too: a verdict never undoes a stronger one.
-    fn settle_shared(&mut self, index: u32, release: &Release, now: Moment) {
+    fn settle_shared(&mut self, index: u32, fence: u64, release: &Release, now: Moment) {
         let until = now.after(release.verdict.cooldown);
-        match (self.members[index].place, release.verdict.quarantine) {
+        // Who has enabled it since that grant knew better.
+        let is_news = fence > self.members[index].enabled_at;
+        match (self.members[index].place, release.verdict.quarantine.filter(|_| is_news)) {
             (Place::Quarantined(_), _) => {}
             (_, Some(code)) => self.place(index, Place::Quarantined(code)),
             (Place::Cooling(rank), None) if rank.0 < until.0 => self.cool(index, until),

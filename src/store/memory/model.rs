@@ -30,6 +30,8 @@ struct Known {
     said: MemberState,
     place: Place,
     struck_at: u64,
+    late: Option<QuarantineCode>,
+    enabled_at: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -184,7 +186,10 @@ impl Model {
         let until = self.now + verdict.cooldown;
         match self.config.mode {
             Mode::Exclusive => self.end(at, verdict.quarantine, until),
-            Mode::Shared => self.end_shared(at, verdict.quarantine, until),
+            Mode::Shared => {
+                let news = fence > self.members[at].enabled_at;
+                self.end_shared(at, verdict.quarantine.filter(|_| news), until);
+            }
         }
         ReleaseReply::Released
     }
@@ -211,7 +216,8 @@ impl Model {
             | Order::Disable(ids)
             | Order::Drain(ids)
             | Order::Enable(ids)
-            | Order::Quarantine(ids, _) => {
+            | Order::Quarantine(ids, _)
+            | Order::EndQuarantine(ids, _) => {
                 count(ids.iter().map(|id| self.order(self.find(id), order)).collect())
             }
             _ => 0,
@@ -225,11 +231,15 @@ impl Model {
     fn order(&mut self, at: usize, order: &Order) -> bool {
         let before = self.members[at].said.clone();
         let leased = matches!(self.members[at].place, Place::Leased { .. });
+        let late = self.members[at].late;
         if before.order == Some(StandingOrder::Remove) {
             return false;
         }
         match order {
-            Order::Remove(_) if leased => self.stand(at, Some(StandingOrder::Remove)),
+            Order::Remove(_) if leased => {
+                self.stand(at, Some(StandingOrder::Remove));
+                self.members[at].late = None;
+            }
             Order::Remove(_) => {
                 self.drop(at);
                 return true;
@@ -237,23 +247,41 @@ impl Model {
             Order::Disable(_) | Order::Drain(_) => {
                 let drain = matches!(order, Order::Drain(_));
                 let order = if drain { StandingOrder::Drain } else { StandingOrder::Disable };
+                if let Some(StandingOrder::Quarantine(code)) = before.order {
+                    self.members[at].late = Some(code);
+                }
                 self.stand(at, Some(order));
                 if matches!(before.state, State::Ready | State::Cooling(_)) && !leased {
                     self.park(at, State::Disabled);
                 }
             }
+            Order::Quarantine(_, code)
+                if leased
+                    && matches!(
+                        before.order,
+                        Some(StandingOrder::Disable | StandingOrder::Drain)
+                    ) =>
+            {
+                self.members[at].late = Some(*code);
+            }
             Order::Quarantine(_, code) if leased => {
                 self.stand(at, Some(StandingOrder::Quarantine(*code)));
             }
             Order::Quarantine(_, code) => self.park(at, State::Quarantined(*code)),
+            Order::EndQuarantine(_, code)
+                if before.state != State::Quarantined(*code) || leased => {}
+            Order::EndQuarantine(..) if before.order.is_some() => self.park(at, State::Disabled),
+            Order::EndQuarantine(..) => self.free(at, self.now),
             _ => {
                 self.stand(at, None);
+                self.members[at].late = None;
+                self.members[at].enabled_at = self.fence;
                 if self.members[at].place == Place::Parked {
                     self.free(at, self.now);
                 }
             }
         }
-        before != self.members[at].said
+        before != self.members[at].said || late != self.members[at].late
     }
 
     fn add(&mut self, member: &Member) -> bool {
@@ -274,13 +302,20 @@ impl Model {
         let mut said = MemberState::new(member.endpoint.clone(), member.weight);
         said.assignments = member.assignments.unwrap_or(own.max(lowest));
         self.shuns.retain(|(endpoint, ..)| *endpoint != member.endpoint);
-        self.members.push(Known { said, place: Place::Parked, struck_at: 0 });
+        self.members.push(Known {
+            said,
+            place: Place::Parked,
+            struck_at: 0,
+            late: None,
+            enabled_at: 0,
+        });
         self.free(self.members.len() - 1, self.now);
         true
     }
 
     fn end(&mut self, at: usize, quarantine: Option<QuarantineCode>, ready_at: Duration) {
-        match (self.members[at].said.order, quarantine) {
+        let late = self.members[at].late.take();
+        match (self.members[at].said.order, late.or(quarantine)) {
             (Some(StandingOrder::Remove), _) => self.drop(at),
             (Some(StandingOrder::Quarantine(code)), _) => {
                 self.stand(at, None);

@@ -37,6 +37,9 @@ impl Pool {
             Order::Quarantine(ids, code) => {
                 self.each(pool, ids, |pool, index| pool.quarantine(index, *code))?
             }
+            Order::EndQuarantine(ids, code) => {
+                self.each(pool, ids, |pool, index| pool.end_quarantine(index, *code, now))?
+            }
             Order::Pause => usize::from(!std::mem::replace(&mut self.paused, true)),
             Order::Resume => usize::from(std::mem::replace(&mut self.paused, false)),
             Order::EndHold => usize::from(std::mem::replace(&mut self.hold_until, Moment(0)) > now),
@@ -137,6 +140,8 @@ impl Pool {
         if slot.order == Some(StandingOrder::Remove) {
             return false;
         }
+        slot.late = None;
+        slot.enabled_at = self.fence;
         let ordered = slot.order.take().is_some();
         let parked = matches!(slot.place, Place::Disabled | Place::Quarantined(_));
         if parked {
@@ -155,13 +160,31 @@ impl Pool {
         }
     }
 
-    /// Records an order, unless the member is on its way out; says whether that was news.
-    fn stand(&mut self, index: u32, order: StandingOrder) -> bool {
-        let slot = &mut self.members[index];
-        let news = slot.order != Some(order) && slot.order != Some(StandingOrder::Remove);
-        if news {
-            slot.order = Some(order);
+    fn end_quarantine(&mut self, index: u32, code: QuarantineCode, now: Moment) -> bool {
+        let slot = &self.members[index];
+        if slot.place != Place::Quarantined(code) {
+            return false;
         }
-        news
+        match slot.order {
+            Some(_) => self.place(index, Place::Disabled),
+            None => self.make_ready(index, now),
+        }
+        true
+    }
+
+    /// Records an order, unless the member is on its way out; says whether that was news. One to
+    /// disable and one to quarantine stand beside each other.
+    fn stand(&mut self, index: u32, order: StandingOrder) -> bool {
+        use StandingOrder::{Disable, Drain, Quarantine, Remove};
+        let slot = &mut self.members[index];
+        let before = (slot.order, slot.late);
+        (slot.order, slot.late) = match (order, before) {
+            (_, (Some(Remove), _)) => before,
+            (Quarantine(code), (Some(Disable | Drain), _)) => (slot.order, Some(code)),
+            (Disable | Drain, (Some(Quarantine(code)), _)) => (Some(order), Some(code)),
+            (Disable | Drain, (_, late)) => (Some(order), late),
+            (Quarantine(_) | Remove, _) => (Some(order), None),
+        };
+        before != (slot.order, slot.late)
     }
 }

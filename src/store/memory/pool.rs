@@ -154,7 +154,7 @@ impl Pool {
         now: Moment,
     ) {
         let order = self.members[index].order;
-        match (order, quarantine) {
+        match (order, self.members[index].late.take().or(quarantine)) {
             (Some(StandingOrder::Remove), _) => self.forget(index),
             (Some(StandingOrder::Quarantine(code)), _) => {
                 self.members[index].order = None;

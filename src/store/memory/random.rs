@@ -50,7 +50,7 @@ pub(in crate::store) fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(token, tombstone)| Step::Cancel { token, tombstone }),
         1 => Just(Step::Reap),
         4 => (0..15_u64).prop_map(Step::Advance),
-        3 => (0..9_u8, members).prop_map(|(kind, members)| Step::Order { kind, members }),
+        3 => (0..10_u8, members).prop_map(|(kind, members)| Step::Order { kind, members }),
     ]
 }
 
@@ -269,8 +269,9 @@ impl Run<'_> {
             2 => Order::Drain(known),
             3 | 4 => Order::Enable(known),
             5 => Order::Quarantine(known, QuarantineCode::Administrator),
-            6 => Order::Pause,
-            7 => Order::Resume,
+            6 => Order::EndQuarantine(known, QuarantineCode::Administrator),
+            7 => Order::Pause,
+            8 => Order::Resume,
             _ => Order::Add(members.iter().map(added).take(1).collect()),
         })
         .await;

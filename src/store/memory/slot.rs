@@ -20,6 +20,10 @@ pub(super) struct Slot {
     /// The pool's last fence when the last strike was added.
     pub(super) struck_at: u64,
     pub(super) order: Option<StandingOrder>,
+    /// An order to quarantine it when its lease ends, beside one to disable it.
+    pub(super) late: Option<QuarantineCode>,
+    /// The pool's last fence when it was last enabled.
+    pub(super) enabled_at: u64,
     pub(super) place: Place,
 }
 
@@ -48,6 +52,8 @@ impl Slot {
             strikes: 0,
             struck_at: 0,
             order: None,
+            late: None,
+            enabled_at: 0,
             place: Place::Disabled,
         }
     }

@@ -78,7 +78,7 @@ fn grants(mut reply: Reply, request: &AcquireRequest, shared: bool) -> Result<Ve
     while !reply.is_empty() {
         let nth: usize = reply.parse()?;
         let endpoint = reply.parse()?;
-        let (fence, strikes, remaining) = (Fence(reply.parse()?), reply.parse()?, reply.time()?);
+        let (fence, strikes, remaining) = (Fence(reply.parse()?), reply.count()?, reply.time()?);
         let token =
             *nth.checked_sub(1).and_then(|nth| request.tokens.get(nth)).ok_or_else(senseless)?;
         let term = (!shared).then_some(Term { token, remaining });

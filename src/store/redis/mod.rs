@@ -5,7 +5,9 @@ mod audit;
 mod builder;
 mod end;
 mod orders;
+mod repair;
 mod report;
+mod server;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,6 +19,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 pub use self::builder::RedisStoreBuilder;
+pub use self::server::{Remains, Replica, Rights, ServerReport};
 use super::{
     AcquireReply, AcquireRequest, AdminReply, AdminRequest, AuditEntry, AuditRequest, CancelReply,
     CancelRequest, LeaseStore, ListRequest, MemberState, ReapReply, ReapRequest, ReleaseReply,
@@ -40,11 +43,17 @@ use crate::secret::Secret;
 /// grants nothing for its largest ttl ([`PoolConfig::failover_hold`](crate::PoolConfig)), so that
 /// they have run out. It is not safe on servers with several writers (active-active replication).
 ///
+/// Leases end by the clock of the server: a step of it ends them early or late by as much, so it is
+/// to be slewed and not set. In a cluster, while the slot of a pool moves, calls that meet only a part
+/// of it wait and then fail as unavailable; the node that it has moved to begins with the same hold,
+/// which [`Order::EndHold`](crate::Order::EndHold) ends: all leases have moved along.
+///
 /// What differs from [`MemoryStore`](crate::MemoryStore):
 /// - Times are whole microseconds, rounded up, and at most 142 years.
-/// - An acquire looks at no more than 256 ready endpoints while they are excluded or shunned, half
-///   of them from the head and half from a place drawn by the request's number; and at no more than
-///   256 exclusions, the last ones.
+/// - An acquire, of one token or a batch, looks at no more than 256 ready endpoints while they are
+///   excluded or shunned: half of them from the head and half from a place drawn by the request's
+///   number, in a pool of random order all from such places; and at no more than 256 exclusions, the
+///   last ones.
 /// - An order on more than 500 endpoints takes place 500 at a time, and is recorded as often; a load
 ///   100 at a time, recorded once, at its start.
 /// - The trail of orders keeps a little more than the last 10,000.

@@ -4,7 +4,8 @@ use super::{Known, RedisStore};
 use crate::error::Error;
 use crate::id::{AdminName, EndpointId};
 use crate::redis::commands::{
-    ADD, DESTROY, DISABLE, ENABLE, INIT, LOAD, OPEN, PAUSE, QUARANTINE, REMOVE, RESUME,
+    ADD, DESTROY, DISABLE, ENABLE, END_QUARANTINE, INIT, LOAD, OPEN, PAUSE, QUARANTINE, REMOVE,
+    RESUME,
 };
 use crate::redis::words::{head, order};
 use crate::redis::{Arguments, Command};
@@ -52,6 +53,9 @@ impl Desk<'_> {
             Order::Enable(ids) => self.each(&ENABLE, None, &ids).await,
             Order::Quarantine(ids, code) => {
                 self.each(&QUARANTINE, Some(("code", code.as_str())), &ids).await
+            }
+            Order::EndQuarantine(ids, code) => {
+                self.each(&END_QUARANTINE, Some(("code", code.as_str())), &ids).await
             }
             Order::Pause => self.changed(self.whole(&PAUSE)).await,
             Order::Resume => self.changed(self.whole(&RESUME).text("what", "pause")).await,

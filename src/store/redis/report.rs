@@ -27,7 +27,7 @@ impl RedisStore {
             let arguments = Arguments::of(&CHECK)
                 .text("orders", &pool.keys.orders())
                 .text("after", &after)
-                .number("limit", PAGE as u64);
+                .number("limit", CHECKED);
             let keys = pool.keys_of(&CHECK);
             let mut reply = self.expect(&pool, &keys, arguments, head::CHECKED).await?;
             after = reply.text()?;
@@ -122,6 +122,7 @@ fn member(reply: &mut Reply) -> Result<MemberState, Error> {
         place::LEASED if left.is_zero() => State::Expired,
         place::LEASED => State::Leased(left),
         place::DISABLED => State::Disabled,
+        place::LOST => State::Lost,
         place => State::Quarantined(code(place.strip_prefix(place::QUARANTINED))?),
     };
     member.order = match order.as_str() {
@@ -132,7 +133,7 @@ fn member(reply: &mut Reply) -> Result<MemberState, Error> {
         order => Some(StandingOrder::Quarantine(code(order.strip_prefix(order::QUARANTINE))?)),
     };
     member.assignments = reply.parse()?;
-    member.strikes = reply.parse()?;
+    member.strikes = reply.count()?;
     Ok(member)
 }
 
@@ -143,3 +144,6 @@ fn code(word: Option<&str>) -> Result<QuarantineCode, Error> {
 
 /// Members read by one call.
 const PAGE: usize = 500;
+
+/// Members checked by one call, which looks at each of them in more places.
+const CHECKED: u64 = 250;

@@ -63,7 +63,7 @@ pub(super) struct Targets {
 }
 
 /// A port whose queue is full: further SYNs are dropped, which looks like a firewall.
-pub(super) struct Full {
+pub(crate) struct Full {
     listener: TcpListener,
     _queued: [TcpStream; 2],
 }

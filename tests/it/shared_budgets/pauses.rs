@@ -1,5 +1,7 @@
 //! Sites that always say stop are asked once a pause by all processes together.
 
+use std::collections::HashSet;
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
@@ -39,11 +41,36 @@ async fn sites_that_always_refuse_are_asked_once_a_pause() {
     }
 }
 
+/// Each refuses one request of one process; whichever probes then ends the pause for both.
+#[tokio::test]
+async fn sites_that_answer_again_are_asked_at_their_rate_by_all_processes() {
+    let redis = Server::start(&[]);
+    let met = Mutex::new(HashSet::new());
+    let web = Web::start(move |asked| match met.lock().unwrap().insert(asked.url.clone()) {
+        true => refuse(asked),
+        false => text(StatusCode::OK, "hello"),
+    })
+    .await;
+    let sites = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|name| format!("{name}.seconds.test"));
+    let settings = format!("shared 10 1 2 10 25000 {}", sites.join(" "));
+    let told = work(&web, &redis.url(), &settings, 2).await;
+    let count = |word: &str| told.iter().filter(|line| *line == word).count();
+    assert_eq!((count("429"), count("200")), (8, 8 * 39));
+    for site in &sites {
+        let times = times(&web, site);
+        let longest = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+        assert!(
+            longest > Duration::from_secs(1) && longest < Duration::from_secs(5),
+            "{longest:?}"
+        );
+    }
+}
+
 /// Too many requests, and one way to say for how long.
 fn refuse(asked: &Asked) -> Answer {
     let mut answer = text(StatusCode::TOO_MANY_REQUESTS, "slow down");
     let said = match asked.url.as_str() {
-        "http://seconds.test/" => "2".to_owned(),
+        url if url.ends_with("seconds.test/") => "2".to_owned(),
         "http://date.test/" => httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(3)),
         "http://zero.test/" => "0".to_owned(),
         "http://days.test/" => "864000".to_owned(),

@@ -1,5 +1,8 @@
 //! Proxies that fail, each in one way.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -22,6 +25,8 @@ pub(crate) enum Fault {
     Says(&'static str),
     /// It answers CONNECT well and then says this in the tunnel, and hangs up.
     Tunnels(&'static str),
+    /// It promises a long answer and stalls after this many bytes of the body.
+    StallsAfter(usize),
     /// It promises a long answer and dies after this many bytes of the body.
     DiesAfter(usize),
 }
@@ -29,16 +34,27 @@ pub(crate) enum Fault {
 /// A proxy with a fault. It ends when it is dropped.
 pub(crate) struct FaultProxy {
     listening: Listening,
+    tries: Arc<AtomicUsize>,
 }
 
 impl FaultProxy {
     /// Starts one.
     pub(crate) async fn start(fault: Fault) -> Self {
-        let listening = Listening::start(move |stream, _, _| async move {
-            // A client that hangs up first is as good.
-            let _ = fault.act(stream).await;
+        let tries = Arc::<AtomicUsize>::default();
+        let count = tries.clone();
+        let listening = Listening::start(move |stream, _, _| {
+            let count = count.clone();
+            async move {
+                // A client that hangs up first is as good.
+                let _ = fault.act(stream, &count).await;
+            }
         });
-        Self { listening: listening.await.unwrap() }
+        Self { listening: listening.await.unwrap(), tries }
+    }
+
+    /// How many requests it has read.
+    pub(crate) fn tries(&self) -> usize {
+        self.tries.load(Ordering::Relaxed)
     }
 
     /// Its URL.
@@ -48,11 +64,12 @@ impl FaultProxy {
 }
 
 impl Fault {
-    async fn act(self, mut stream: TcpStream) -> std::io::Result<()> {
+    async fn act(self, mut stream: TcpStream, tries: &AtomicUsize) -> std::io::Result<()> {
         if self == Self::Closes {
             return Ok(());
         }
         while read_head(&mut stream).await? {
+            tries.fetch_add(1, Ordering::Relaxed);
             match self {
                 Self::Closes | Self::Drops => return Ok(()),
                 Self::Stalls => std::future::pending().await,
@@ -77,10 +94,13 @@ impl Fault {
                     stream.write_all(answer.as_bytes()).await?;
                     return stream.shutdown().await;
                 }
-                Self::DiesAfter(bytes) => {
+                Self::StallsAfter(bytes) | Self::DiesAfter(bytes) => {
                     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", bytes + 1);
                     stream.write_all(head.as_bytes()).await?;
                     stream.write_all(&vec![b'x'; bytes]).await?;
+                    if self == Self::StallsAfter(bytes) {
+                        std::future::pending::<()>().await;
+                    }
                     return stream.shutdown().await;
                 }
             }

@@ -136,7 +136,7 @@ fn find(name: &str, package: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("{name} is missing: apt-get install -y {package}"))
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 

@@ -11,13 +11,17 @@ use reqwest_lease::{LeaseStore, PoolName, RedisStore};
 
 use super::program::Program;
 
+/// The server program of `REDIS_SERVER`, else of the search path.
+pub(crate) fn program() -> String {
+    std::env::var("REDIS_SERVER").unwrap_or_else(|_| "redis-server".to_owned())
+}
+
 /// A running server; the one of `REDIS_SERVER`, else of the search path.
 pub(crate) struct Server(Program);
 
 impl Server {
     /// A server of the test's own.
     pub(crate) fn start(more: &[&str]) -> Self {
-        let program = std::env::var("REDIS_SERVER").unwrap_or_else(|_| "redis-server".to_owned());
         let arguments = |port: u16, directory: &Path| {
             let port = port.to_string();
             let directory = directory.to_str().unwrap();
@@ -27,7 +31,7 @@ impl Server {
                 .map(ToString::to_string)
                 .collect()
         };
-        Self(Program::start(&program, "redis-server", arguments))
+        Self(Program::start(&program(), "redis-server", arguments))
     }
 
     /// The server that tests share; it ends with the last of those that run.
@@ -45,6 +49,18 @@ impl Server {
         format!("redis://{}", self.0.address())
     }
 
+    #[cfg(all(feature = "redis-cluster", feature = "redis-sentinel"))]
+    pub(crate) fn port(&self) -> u16 {
+        self.0.address().port()
+    }
+
+    /// Sends the process a signal by name.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.0.id().to_string();
+        let sent = std::process::Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
     /// A connection beside the store's.
     pub(crate) async fn connection(&self) -> MultiplexedConnection {
         let client = redis::Client::open(self.url()).unwrap();
@@ -56,10 +72,14 @@ impl Server {
     }
 }
 
+/// Time for a call where a test is not about time: on a busy machine a server may be put off.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A store with a namespace of its own on the shared server.
 pub(crate) struct Redis {
     pub(crate) store: RedisStore,
     pub(crate) namespace: String,
+    pub(crate) pool: PoolName,
     pub(crate) connection: MultiplexedConnection,
     pub(crate) server: Arc<Server>,
 }
@@ -83,8 +103,10 @@ impl Redis {
         while !ready().await && std::time::Instant::now() < patience {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let store = RedisStore::builder(server.url()).namespace(&namespace).build().await.unwrap();
-        Self { store, namespace, connection, server }
+        let builder = RedisStore::builder(server.url()).namespace(&namespace);
+        let store = builder.call_timeout(PATIENCE).build().await.unwrap();
+        let pool = PoolName::new("conformance").unwrap();
+        Self { store, namespace, pool, connection, server }
     }
 
     /// The name of a key of the pool.
@@ -128,7 +150,7 @@ impl Fixture for Redis {
     }
 
     fn pool(&self) -> PoolName {
-        PoolName::new("conformance").unwrap()
+        self.pool.clone()
     }
 }
 

@@ -65,14 +65,21 @@ impl Authority {
 
     /// For a client that trusts nobody else.
     pub(crate) fn client_config(&self) -> ClientConfig {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.root.clone()).unwrap();
-        ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth()
+        trusting([self])
     }
+}
+
+/// For a client that trusts these and nobody else.
+pub(crate) fn trusting<'a>(authorities: impl IntoIterator<Item = &'a Authority>) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        roots.add(authority.root.clone()).unwrap();
+    }
+    ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth()
 }
 
 /// TLS in front of a server that speaks plain text.

@@ -105,10 +105,6 @@ impl Keyspace {
                 hash.retain(|field, _| !fields.contains(&field.as_str()));
             }
             ("ZADD", [key, rest @ ..]) => self.add(key, rest),
-            ("ZINCRBY", [key, by, member]) => {
-                let set = self.sets.entry((*key).to_owned()).or_default();
-                *set.entry((*member).to_owned()).or_default() += by.parse::<f64>().unwrap();
-            }
             ("ZREM", [key, members @ ..]) => {
                 let set = self.sets.entry((*key).to_owned()).or_default();
                 set.retain(|member, _| !members.contains(&member.as_str()));
@@ -130,6 +126,10 @@ impl Keyspace {
         let has = |flag: &str| flags.iter().any(|word| word.eq_ignore_ascii_case(flag));
         for pair in pairs.chunks(2) {
             let (score, member) = (pair[0].parse::<f64>().unwrap(), pair[1]);
+            if has("INCR") {
+                *set.entry(member.to_owned()).or_default() += score;
+                continue;
+            }
             let allowed = match set.get(member) {
                 Some(old) => {
                     !(has("NX") || has("GT") && score <= *old || has("LT") && score >= *old)

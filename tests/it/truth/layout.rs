@@ -102,10 +102,8 @@ fn whole(score: f64) -> u64 {
 pub(super) type Flaw = &'static [(&'static str, &'static str)];
 
 /// The token of a lease that ran out goes on to end whatever lease its endpoint has then.
-pub(super) const OLD_TOKENS_END_LEASES: Flaw = &[(
-    "call('HDEL', requests, unpack(tokens))\n    call('ZREM', leases, unpack(ids))",
-    "call('ZREM', leases, unpack(ids))",
-)];
+pub(super) const OLD_TOKENS_END_LEASES: Flaw =
+    &[("if id == ids[nth] then", "if false then"), ("valid = owners[nth] == one and ", "valid = ")];
 
 /// Leases are taken back whether or not their deadlines have passed.
 pub(super) const DEADLINES_DO_NOT_COUNT: Flaw = &[
@@ -113,15 +111,15 @@ pub(super) const DEADLINES_DO_NOT_COUNT: Flaw = &[
         "split(due(leases))",
         "split(call('ZRANGE', leases, '-inf', '+inf', 'BYSCORE', 'LIMIT', 0, SWEEP, 'WITHSCORES'))",
     ),
-    ("ready_at[nth] = deadline + (cooldown or 0)", "ready_at[nth] = now"),
+    ("ready_at[nth] = deadline + math.min(cooldown or 0, LONGEST)", "ready_at[nth] = now"),
 ];
 
 /// A lease whose deadline has passed can be released while nobody has taken it back.
-pub(super) const RELEASES_ARE_NEVER_LATE: Flaw = &[(
-    "valid = deadlines[nth] and tonumber(deadlines[nth]) > now and",
-    "valid = deadlines[nth] and",
-)];
+pub(super) const RELEASES_ARE_NEVER_LATE: Flaw =
+    &[("and tonumber(deadlines[nth] or 0) > now and", "and deadlines[nth] and")];
 
 /// Who ran out its lease does not rest.
-pub(super) const NO_COOLDOWN_AFTER_EXPIRY: Flaw =
-    &[("ready_at[nth] = deadline + (cooldown or 0)", "ready_at[nth] = deadline + 0")];
+pub(super) const NO_COOLDOWN_AFTER_EXPIRY: Flaw = &[(
+    "ready_at[nth] = deadline + math.min(cooldown or 0, LONGEST)",
+    "ready_at[nth] = deadline + 0",
+)];

@@ -1,8 +1,11 @@
 //! Buckets in a real Redis.
 
 mod clock;
+mod denied;
+mod ends;
 mod flight;
 mod pauses;
+mod probes;
 mod queues;
 mod rates;
 mod server;
@@ -11,6 +14,7 @@ use std::time::Duration;
 
 use super::bucket::*;
 use super::*;
+use crate::budget::{Budgets, Pauses};
 use crate::redis::tests::server::Server;
 use crate::redis::{ConnectOptions, Connection, Namespace};
 use crate::secret::Secret;

@@ -7,16 +7,22 @@ mod checker;
 #[cfg(feature = "redis-cluster")]
 mod cluster;
 mod damage;
+mod denied;
+mod faults;
 mod hints;
 mod hold;
 mod leftovers;
 mod load;
 mod loss;
+mod lost;
+mod malformed;
 mod memory;
+mod nowhere;
 mod quick;
 mod random;
 mod roles;
 mod scan;
+mod scenes;
 #[allow(dead_code, reason = "the integration tests need more of it")]
 #[path = "../../../../tests/it/support"]
 mod support {
@@ -29,12 +35,12 @@ use std::time::Duration;
 pub(super) use self::support::redis::{Redis, Server};
 use crate::conformance::Fixture;
 use crate::error::{Error, Kind};
-use crate::id::EndpointId;
+use crate::id::{EndpointId, PoolName};
 use crate::secret::Token;
 use crate::store::{
     AcquireReply, AcquireRequest, AdminRequest, CancelReply, CancelRequest, Grant, LeaseStore,
-    Member, Order, PoolConfig, ReapRequest, Release, ReleaseReply, ReleaseRequest, RenewReply,
-    RenewRequest,
+    Member, Order, PoolConfig, ReapRequest, RedisStore, Release, ReleaseReply, ReleaseRequest,
+    RenewReply, RenewRequest,
 };
 use crate::verdict::Verdict;
 

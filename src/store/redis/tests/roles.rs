@@ -17,6 +17,7 @@ async fn login(redis: &Redis, role: Role) -> Redis {
     Redis {
         store: builder.build().await.unwrap(),
         namespace: redis.namespace.clone(),
+        pool: redis.pool(),
         connection: redis.connection.clone(),
         server: redis.server.clone(),
     }
@@ -33,6 +34,7 @@ fn orders() -> Vec<Order> {
         Order::Disable(ids()),
         Order::Drain(ids()),
         Order::Quarantine(ids(), QuarantineCode::Probe),
+        Order::EndQuarantine(ids(), QuarantineCode::Probe),
         Order::Enable(ids()),
         Order::Remove(ids()),
         Order::EndHold,
@@ -105,4 +107,49 @@ async fn an_observer_reads_the_trail_and_orders_nothing() {
         assert_eq!(kind(order(&observer, one).await), Some(Kind::StoreRefused));
     }
     assert_eq!(everything(&redis).await, before);
+}
+
+#[tokio::test]
+async fn each_role_is_told_its_rights() {
+    let redis = server().await;
+    set_up(&redis, PoolConfig::default(), 2).await;
+    let rights = async |redis: &Redis| {
+        let rights = redis.store.rights(&redis.pool()).await.unwrap();
+        [
+            rights.read,
+            rights.tokens,
+            rights.lease,
+            rights.order,
+            rights.read_trail,
+            rights.write_trail,
+            rights.outside,
+            rights.server,
+        ]
+        .map(u8::from)
+    };
+    assert_eq!(rights(&redis).await, [1, 1, 1, 1, 1, 1, 1, 1]);
+    let as_role = async |role| rights(&login(&redis, role).await).await;
+    assert_eq!(as_role(Role::Administrator).await, [1, 1, 1, 1, 1, 1, 0, 0]);
+    assert_eq!(as_role(Role::Worker).await, [1, 1, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(as_role(Role::Observer).await, [1, 0, 0, 0, 1, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn an_observer_sees_server_and_remains_and_mends_nothing() {
+    let redis = server().await;
+    set_up(&redis, PoolConfig::default(), 2).await;
+    let observer = login(&redis, Role::Observer).await;
+    let report = observer.store.report(&redis.pool()).await.unwrap();
+    assert!(report.is_primary && report.version.contains(' '));
+    let refused = observer.store.repair(&redis.pool(), None).await;
+    assert_eq!(kind(refused), Some(Kind::StoreRefused));
+    redis.send::<()>(&format!("DEL {}", redis.key("meta"))).await;
+    redis.send::<()>(&format!("SET {} x", redis.key("cooling"))).await;
+    let remains = observer.store.remains(&redis.pool()).await.unwrap();
+    assert_eq!(remains.sound, ["ready", "members", "uses", "orders"]);
+    assert_eq!(remains.foreign, ["cooling"]);
+    assert_eq!(kind(observer.store.forget_trail(&redis.pool()).await), Some(Kind::StoreRefused));
+    assert!(redis.store.forget_trail(&redis.pool()).await.unwrap());
+    order(&redis, Order::DestroyPool).await.unwrap();
+    assert!(redis.store.remains(&redis.pool()).await.unwrap().is_empty());
 }

@@ -56,3 +56,36 @@ async fn a_random_batch_is_granted_as_far_as_endpoints_go() {
     assert_eq!(grants.len(), 9);
     in_order(&redis).await;
 }
+
+/// Endpoints that a call looks at: each look at a shun tells of as many as it asks for.
+async fn looked_at(redis: &Redis, request: AcquireRequest) -> usize {
+    let mut call = redis::cmd("EVAL");
+    let source = crate::redis::commands::ACQUIRE.script.source;
+    let counting = source.replace("call('ZMSCORE', shun, unpack(ids))", COUNTED);
+    assert_ne!(counting, source);
+    call.arg(counting).arg(13);
+    for key in crate::redis::keys::STATE {
+        call.arg(redis.key(key));
+    }
+    call.arg(redis.key("shun:a.example"));
+    call.arg(60_000_000).arg(0).arg(request.random >> 32).arg("").arg(request.tokens.len());
+    for token in &request.tokens {
+        call.arg(hex(*token));
+    }
+    call.exec_async(&mut redis.connection.clone()).await.unwrap();
+    redis.send(&format!("HGET {} looked_at", redis.key("meta"))).await
+}
+
+const COUNTED: &str = "(call('HINCRBY', KEYS[1], 'looked_at', #ids) and \
+    call('ZMSCORE', shun, unpack(ids)))";
+
+#[tokio::test]
+async fn a_batch_looks_at_256_in_all_at_most() {
+    for policy in [Policy::Random, Policy::Earliest] {
+        let (redis, mut request) = shunned(3000, 2900, policy).await;
+        request.tokens = (0..16).map(|_| Token::random()).collect();
+        request.random = u64::MAX / 3;
+        let looked_at = looked_at(&redis, request).await;
+        assert!((200..=256).contains(&looked_at), "{policy:?}: {looked_at}");
+    }
+}

@@ -1,0 +1,120 @@
+//! `doctor`: what is wrong, in plain sentences, each with the command that mends it.
+
+mod inventory;
+mod members;
+mod pool;
+mod server;
+mod user;
+
+use std::time::SystemTime;
+
+use clap::Args;
+use reqwest_lease::{LeaseStore as _, RedisStore};
+
+use super::acl::Role;
+use super::context::Context;
+use super::diagnosis::Diagnosis;
+use super::exit::Code;
+use super::failure::Failure;
+use super::output::count;
+use super::reap;
+
+/// Look for what is wrong with server, user, pool and inventory
+///
+/// Looks for what is wrong: version, persistence, memory and replicas of the server, the rights of
+/// its user, the pool's layout, state and invariants, and what differs from the inventory. It reads
+/// in short calls, also while the pool is in use.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Mend what can be mended while the pool is in use; it goes into the trail
+    #[arg(long)]
+    repair: bool,
+    /// The role that this user should have: what it lacks and what it has beyond are findings
+    #[arg(long, value_enum)]
+    role: Option<Role>,
+}
+
+impl Doctor {
+    pub(crate) async fn run(self, context: &Context) -> Result<Code, Failure> {
+        let pool = context.pool()?;
+        // A server that may evict the pool is for the doctor to tell of.
+        let store = match context.builder()?.allow_eviction(true).build().await {
+            Ok(store) => store,
+            Err(error) => return unusable(context, error.into()),
+        };
+        let mut diagnosis = self.examine(context, &store).await?;
+        if self.repair {
+            let mut mended = Vec::new();
+            if diagnosis.has(pool::EXPIRED) {
+                let (leases, _) = reap::all(&store, &pool).await?;
+                mended.push(format!("took back {}", count(leases, "lease")));
+            }
+            if diagnosis.has(members::STATE) {
+                let repairs = store.repair(&pool, context.by()?).await?;
+                mended.push(format!("{} in the pool's state", count(repairs, "repair")));
+            }
+            diagnosis = self.examine(context, &store).await?;
+            diagnosis.mended(mended);
+        }
+        let code = if diagnosis.is_sound() { Code::DONE } else { Code::FINDINGS };
+        context.print(&diagnosis.report())?;
+        Ok(code)
+    }
+
+    async fn examine(&self, context: &Context, store: &RedisStore) -> Result<Diagnosis, Failure> {
+        let (mut diagnosis, pool) = (Diagnosis::default(), context.pool()?);
+        let asked = SystemTime::now();
+        match store.report(&pool).await {
+            Ok(report) => server::examine(&report, asked, SystemTime::now(), &mut diagnosis),
+            Err(error) => diagnosis.unknown(format!("the server's state: {error}")),
+        }
+        let rights = match store.rights(&pool).await {
+            Ok(rights) => {
+                user::examine(&rights, self.role, context, &mut diagnosis);
+                Some(rights)
+            }
+            Err(error) => {
+                diagnosis.unknown(format!("what this user may do: {error}"));
+                None
+            }
+        };
+        let remains = store.remains(&pool).await;
+        match store.status(&pool).await {
+            Ok(status) => {
+                let status = match status.expired {
+                    0 => status,
+                    _ if self.repair => status,
+                    _ => pool::await_workers(store, status, context).await?,
+                };
+                pool::examine(&status, context, &mut diagnosis);
+                if let Ok(remains) = &remains {
+                    pool::examine_types(remains, context, &mut diagnosis);
+                }
+                members::examine(store, &status, rights.as_ref(), context, &mut diagnosis).await?;
+                inventory::examine(store, &status, context, &mut diagnosis).await?;
+            }
+            Err(error) => pool::examine_refusal(error, remains.ok(), context, &mut diagnosis)?,
+        }
+        Ok(diagnosis)
+    }
+}
+
+/// A server that there is no working with is the one finding.
+fn unusable(context: &Context, failure: Failure) -> Result<Code, Failure> {
+    if failure.code() == Code::USAGE {
+        return Err(failure);
+    }
+    let mut diagnosis = Diagnosis::default();
+    let mend = if failure.message().contains("replica") {
+        "put the primary's address into LEASE_REDIS_URL, or use Sentinel or a cluster"
+    } else if failure.message().contains("credentials") {
+        "check user and password in LEASE_REDIS_URL; `reqwest-lease acl` prints what users need"
+    } else if failure.code() == Code::UNREACHABLE {
+        "check the address in LEASE_REDIS_URL, and whether the server runs and answers"
+    } else {
+        "use a server that fits, Redis 7.0 or Valkey 7.2 or newer"
+    };
+    diagnosis.error("server", failure.message(), mend.to_owned());
+    context.print(&diagnosis.report())?;
+    Ok(failure.code())
+}

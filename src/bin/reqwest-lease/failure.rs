@@ -1,0 +1,120 @@
+//! Why a command ended without doing what it was for.
+
+use std::io;
+use std::process::ExitCode;
+
+use reqwest_lease::{Error, InvalidName, Kind};
+
+use super::exit::Code;
+
+/// A sentence for people and a code for programs. It holds no secret.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: Code,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Code::USAGE, message)
+    }
+
+    /// With what to do about it.
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        self.code
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Tells it, unless there is nothing to tell.
+    pub(crate) fn tell(self) -> ExitCode {
+        if self.code != Code::DONE {
+            eprintln!("reqwest-lease: {}", self.message);
+            if let Some(hint) = self.hint {
+                eprintln!("hint: {hint}");
+            }
+        }
+        self.code.into()
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match error.kind() {
+            Kind::Config | Kind::Inventory => Code::USAGE,
+            Kind::StoreUnavailable => Code::UNREACHABLE,
+            Kind::StoreRefused
+            | Kind::InvalidCall
+            | Kind::PoolTooNew
+            | Kind::PoolPaused
+            | Kind::PoolLoading => Code::REFUSED,
+            Kind::PoolUninitialised => Code::NOT_SET_UP,
+            Kind::PoolExhausted | Kind::TimedOut | Kind::BudgetExceeded => Code::LATE,
+            _ => Code::FAILED,
+        };
+        // The library names its orders as its callers write them.
+        let failure = Self::new(code, error.to_string().replace("DestroyPool", "`destroy`"));
+        match error.kind() {
+            Kind::PoolUninitialised => {
+                failure.with_hint("`reqwest-lease init` sets a pool up; `doctor` says what is left")
+            }
+            Kind::InvalidCall if failure.message.ends_with("has been set up before") => {
+                failure.with_hint("`reqwest-lease sync` makes its members those of the inventory")
+            }
+            Kind::PoolPaused => failure.with_hint("`reqwest-lease resume` ends a pause"),
+            Kind::StoreUnavailable => {
+                failure.with_hint("the store's address comes from LEASE_REDIS_URL or its file")
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl From<InvalidName> for Failure {
+    fn from(error: InvalidName) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// Of standard output: whoever reads it may stop when there is enough.
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::new(Code::DONE, ""),
+            _ => Self::new(Code::FAILED, format!("cannot write the output: {error}")),
+        }
+    }
+}
+
+/// Tells what is wrong with the arguments, without what may be a secret in the wrong place.
+pub(crate) fn of_arguments(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return Code::DONE.into();
+    }
+    let mut text = error.render().to_string();
+    let mut given: Vec<String> = std::env::args().skip(1).collect();
+    // What is shorter is no secret, and would be found in other words.
+    given.retain(|argument| argument.len() > 3 && argument.contains([':', '@']));
+    given.sort_by_key(|argument| std::cmp::Reverse(argument.len()));
+    for argument in &given {
+        text = text.replace(argument.as_str(), "<not shown>");
+        if let Some((_, value)) = argument.split_once('=').filter(|(_, value)| value.len() > 3) {
+            text = text.replace(value, "<not shown>");
+        }
+    }
+    eprint!("{text}");
+    Code::USAGE.into()
+}

@@ -1,0 +1,82 @@
+//! Which endpoints a command is about.
+
+use clap::Args;
+use reqwest_lease::{Endpoint, EndpointId, Snapshot};
+
+use super::context::Context;
+use super::failure::Failure;
+
+/// Endpoints by their ids, or by their labels in the inventory.
+#[derive(Debug, Args)]
+pub(crate) struct Selection {
+    /// Ids of endpoints
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    #[command(flatten)]
+    labels: Labels,
+}
+
+/// Labels of the inventory; all that are given must fit.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Selection by the inventory")]
+pub(crate) struct Labels {
+    /// Endpoints of this provider
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// Endpoints of this group
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    /// Endpoints with this tag; repeated, with each of them
+    #[arg(long, value_name = "NAME")]
+    tag: Vec<String>,
+}
+
+impl Labels {
+    pub(crate) fn are_given(&self) -> bool {
+        self.provider.is_some() || self.group.is_some() || !self.tag.is_empty()
+    }
+
+    pub(crate) fn fit(&self, endpoint: &Endpoint) -> bool {
+        let labels = endpoint.labels();
+        let is = |wanted: &Option<String>, has: &Option<String>| wanted.is_none() || wanted == has;
+        is(&self.provider, &labels.provider)
+            && is(&self.group, &labels.group)
+            && self.tag.iter().all(|tag| labels.tags.contains(tag))
+    }
+
+    fn select(&self, snapshot: &Snapshot) -> Vec<EndpointId> {
+        let fitting = snapshot.iter().filter(|endpoint| self.fit(endpoint));
+        fitting.map(|endpoint| endpoint.id().clone()).collect()
+    }
+}
+
+impl Selection {
+    /// The ids, at least one.
+    pub(crate) async fn resolve(&self, context: &Context) -> Result<Vec<EndpointId>, Failure> {
+        match (self.ids.is_empty(), self.labels.are_given()) {
+            (false, false) => parse(&self.ids),
+            (true, true) => {
+                let snapshot = context.labels("a selection by labels").await?;
+                match self.labels.select(&snapshot) {
+                    ids if ids.is_empty() => {
+                        Err(Failure::usage("no endpoint of the inventory has these labels"))
+                    }
+                    ids => Ok(ids),
+                }
+            }
+            (false, true) => Err(Failure::usage("name endpoints by ids or by labels, not by both")),
+            (true, false) => {
+                Err(Failure::usage("which endpoints? name ids, --provider, --group or --tag"))
+            }
+        }
+    }
+}
+
+/// Checks ids; one that is none is not repeated, for it may be a line of a proxy list.
+pub(crate) fn parse(ids: &[String]) -> Result<Vec<EndpointId>, Failure> {
+    let check = |(nth, id): (usize, &String)| {
+        EndpointId::new(id)
+            .map_err(|why| Failure::usage(format!("id {} is not valid: {why}", nth + 1)))
+    };
+    ids.iter().enumerate().map(check).collect()
+}

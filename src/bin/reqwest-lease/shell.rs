@@ -1,0 +1,30 @@
+//! `completions` and `man`.
+
+use std::path::PathBuf;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use super::arguments::Arguments;
+use super::exit::Code;
+use super::failure::Failure;
+use super::output::write;
+
+pub(crate) fn completions(shell: Shell) -> Result<Code, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "reqwest-lease", &mut script);
+    write(&String::from_utf8_lossy(&script))?;
+    Ok(Code::DONE)
+}
+
+pub(crate) fn manual(directory: Option<PathBuf>) -> Result<Code, Failure> {
+    let Some(directory) = directory else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Arguments::command()).render(&mut page)?;
+        write(&String::from_utf8_lossy(&page))?;
+        return Ok(Code::DONE);
+    };
+    clap_mangen::generate_to(Arguments::command(), &directory)
+        .map_err(|error| Failure::new(Code::FAILED, format!("{}: {error}", directory.display())))?;
+    Ok(Code::DONE)
+}

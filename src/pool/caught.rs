@@ -1,0 +1,36 @@
+//! Panics in code that is not ours: they end nothing that others rely on.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use futures_util::FutureExt as _;
+
+use super::Core;
+use crate::error::Error;
+
+impl Core {
+    /// What comes of a call to the store; one that panics may have taken place.
+    pub(super) async fn called<T>(
+        &self,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|_| {
+            self.caught("the store");
+            Err(Error::store_unavailable("the store panicked"))
+        })
+    }
+
+    /// What comes of somebody's code, unless it panics.
+    pub(super) fn run<T>(&self, whose: &'static str, code: impl FnOnce() -> T) -> Option<T> {
+        let done = catch_unwind(AssertUnwindSafe(code)).ok();
+        if done.is_none() {
+            self.caught(whose);
+        }
+        done
+    }
+
+    pub(super) fn caught(&self, whose: &'static str) {
+        self.counters.panics.add_one();
+        tracing::error!(pool = %self.name, whose, "panic");
+    }
+}

@@ -1,0 +1,198 @@
+//! How the program ends: codes, questions, readers that go away.
+
+use std::process::Stdio;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::Command;
+
+use super::{PROGRAM, Rig};
+#[cfg(feature = "redis-cluster")]
+use crate::support::redis::Server;
+
+#[tokio::test]
+async fn a_store_that_is_away_and_one_that_refuses_are_told_apart() {
+    let rig = Rig::new().await;
+    let with_url = async |url: String, line: &str| {
+        let mut program = rig.program();
+        Rig::end(program.env("LEASE_REDIS_URL", url).args(line.split(' '))).await
+    };
+    let nowhere = with_url("redis://127.0.0.1:9".into(), "status").await;
+    assert_eq!(nowhere.code, 3, "{nowhere:?}");
+    assert!(nowhere.err.contains("cannot be reached"), "{nowhere:?}");
+    let doctor = with_url("redis://127.0.0.1:9".into(), "doctor").await;
+    assert_eq!(doctor.code, 3, "{doctor:?}");
+    assert!(doctor.out.contains("mend: check the address in LEASE_REDIS_URL"), "{doctor:?}");
+    let stranger = with_url(rig.url().replace("kim:", "nobody:"), "status").await;
+    assert_eq!(stranger.code, 4, "{stranger:?}");
+    let senseless = with_url("c4n4ry".into(), "status").await;
+    assert_eq!(senseless.code, 2, "{senseless:?}");
+    assert_eq!(rig.words("status").await.code, 5);
+    rig.set_up(2).await;
+    assert_eq!(rig.words("status").await.code, 0);
+}
+
+#[tokio::test]
+async fn the_url_comes_from_a_file_or_standard_input_as_well() {
+    let rig = Rig::new().await;
+    rig.set_up(2).await;
+    rig.file("url", format!("{}\n", rig.url()));
+    let mut program = rig.program();
+    program.env_remove("LEASE_REDIS_URL");
+    let ended = Rig::end(program.args(["status", "--redis-url-file", "url"])).await;
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let mut program = rig.program();
+    program.env_remove("LEASE_REDIS_URL").env("LEASE_REDIS_URL_FILE", "-").arg("status");
+    let ended = Rig::fed(&mut program, &rig.url()).await;
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let mut program = rig.program();
+    let ended = Rig::end(program.env_remove("LEASE_REDIS_URL").arg("status")).await;
+    assert_eq!(ended.code, 2, "{ended:?}");
+    assert!(ended.err.contains("LEASE_REDIS_URL"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_terminal_is_asked_before_what_cannot_be_taken_back() {
+    let rig = Rig::new().await;
+    rig.set_up(2).await;
+    rig.good("pause").await;
+    // Without a terminal nobody can be asked.
+    assert_eq!(rig.words("destroy").await.code, 4);
+    for (answer, code, status) in [("n\n", 4, 0), ("\n", 4, 0), ("y\n", 0, 5)] {
+        let asked = terminal(&rig, "destroy", answer).await;
+        assert!(asked.out.contains("erase pool conformance"), "{asked:?}");
+        assert_eq!(asked.code, code, "{answer:?}: {asked:?}");
+        assert_eq!(rig.words("status").await.code, status, "{answer:?}");
+    }
+}
+
+/// A command on a terminal of its own.
+fn on_terminal(rig: &Rig, line: &str) -> Command {
+    let ready = rig.program();
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &format!("{PROGRAM} {line}"), "/dev/null"]);
+    for (name, value) in ready.as_std().get_envs() {
+        script.env(name, value.unwrap_or_default());
+    }
+    script.env("TERM", "xterm").stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    script.current_dir(rig.path());
+    script
+}
+
+/// Runs a command on a terminal, and answers what it asks.
+async fn terminal(rig: &Rig, line: &str, answer: &str) -> super::Ended {
+    Rig::fed(&mut on_terminal(rig, line), answer).await
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_is_no_failure() {
+    let rig = Rig::new().await;
+    rig.set_up(2000).await;
+    let mut child = rig.program().arg("list").spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next_line().await.unwrap().unwrap().starts_with("ENDPOINT"));
+    drop(lines);
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+#[tokio::test]
+async fn watching_tells_a_document_a_line_until_nobody_reads() {
+    let rig = Rig::new().await;
+    rig.set_up(3).await;
+    let mut program = rig.program();
+    program.args(["status", "--watch=200ms", "--output", "json"]);
+    let mut child = program.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for nth in 0..3 {
+        let line = lines.next_line().await.unwrap().unwrap();
+        let status: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(status["ready"], 3);
+        assert_eq!(status["grants_per_second"].is_null(), nth == 0, "{line}");
+    }
+    drop(lines);
+    assert_eq!(child.wait().await.unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn watching_on_a_terminal_draws_over_what_was_there_until_an_interrupt() {
+    let rig = Rig::new().await;
+    rig.set_up(3).await;
+    let mut watching = on_terminal(&rig, "status --watch=200ms");
+    let mut child = watching.stdin(Stdio::piped()).spawn().unwrap();
+    let mut drawn = BufReader::new(child.stdout.take().unwrap()).split(b'\x1b');
+    // The second frame begins where the first did.
+    let mut frames = 0;
+    while frames < 2 {
+        let part = drawn.next_segment().await.unwrap().expect("more of it");
+        frames += usize::from(part.starts_with(b"[H"));
+    }
+    // The third character of the alphabet, with control held.
+    let mut keyboard = child.stdin.take().unwrap();
+    keyboard.write_all(b"\x03").await.unwrap();
+    while drawn.next_segment().await.unwrap().is_some() {}
+    assert_eq!(child.wait().await.unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn each_command_has_help_a_manual_and_completions() {
+    let rig = Rig::new().await;
+    let help = rig.good("--help").await.out;
+    for line in [
+        "  0  done",
+        "  1  failed",
+        "  2  an argument",
+        "  3  the store could not",
+        "  4  refused",
+        "  5  the pool is not set up",
+        "  6  findings",
+        "  7  not in time",
+    ] {
+        assert!(help.contains(line), "{line}\n{help}");
+    }
+    rig.good("man .").await;
+    assert!(rig.path().join("reqwest-lease-sync.1").exists());
+    assert!(rig.good("man").await.out.starts_with(".ie"));
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(rig.good(&format!("completions {shell}")).await.out.contains("reqwest-lease"));
+    }
+    for command in ["init", "sync", "drain", "doctor", "inventory import"] {
+        let long = rig.good(&format!("{command} --help")).await.out;
+        assert!(long.contains("Usage: reqwest-lease"), "{long}");
+    }
+}
+
+#[cfg(feature = "redis-cluster")]
+#[tokio::test]
+async fn a_pool_of_a_cluster_is_looked_after_as_any_other() {
+    let server = Server::start(&["--cluster-enabled", "yes", "--appendonly", "yes"]);
+    let mut connection = server.connection().await;
+    let slots = redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(0).arg(16383).to_owned();
+    slots.exec_async(&mut connection).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("proxies.toml"), super::inventory(3)).unwrap();
+    let run = async |line: &str| {
+        let mut program = Command::new(PROGRAM);
+        program
+            .env("LEASE_REDIS_URL", format!("{0} {0}", server.url()))
+            .env("LEASE_CLUSTER", "true")
+            .env("LEASE_POOL", "vn")
+            .env("LEASE_TIMEOUT", "30s")
+            .args(line.split(' '))
+            .current_dir(directory.path());
+        Rig::end(&mut program).await
+    };
+    for line in [
+        "init --inventory proxies.toml",
+        "list",
+        "status",
+        "disable e0",
+        "doctor --inventory proxies.toml",
+        "doctor --repair",
+        "bench --for 100ms",
+        "audit",
+    ] {
+        let ended = run(line).await;
+        assert_eq!(ended.code, 0, "{line}: {ended:?}");
+    }
+}
