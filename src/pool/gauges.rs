@@ -42,7 +42,7 @@ impl Core {
             let next = Instant::now() + pause + pause / 8 * share / 255;
             self.tell_waiters();
             // What fails is counted, and a store that is away is told of by others.
-            if let Ok(status) = self.noted(self.store.status(&self.name).await) {
+            if let Ok(status) = self.noted(self.called(self.store.status(&self.name)).await) {
                 self.tell(&status);
             }
             sleep_until(next).await;
