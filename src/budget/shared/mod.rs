@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+#[cfg(feature = "test-util")]
 use bucket::Bucket;
 #[cfg(feature = "test-util")]
 use bucket::{Passage, Seat};

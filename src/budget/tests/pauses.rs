@@ -276,11 +276,55 @@ async fn a_long_pause_is_cut_and_counted() {
 #[tokio::test(start_paused = true)]
 async fn a_slot_that_a_failed_attempt_left_is_no_good_in_a_pause() {
     let budgets = only(Budget::per_second(1).burst(2));
-    let (left, refused) = (budgets.now_pass(), budgets.now_pass());
+    let (mut left, refused) = (budgets.now_pass(), budgets.now_pass());
     let site = Site::of(&example()).unwrap();
-    assert!(budgets.gate(&site, None, &[]).lets(&left));
+    assert!(budgets.gate(&site, None, &[]).lets(&mut left));
     budgets.answer(&refused, 429, &asks("1"));
-    assert!(!budgets.gate(&site, None, &[]).lets(&left));
+    assert!(!budgets.gate(&site, None, &[]).lets(&mut left));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_probe_is_tried_again_before_a_pause_is_known_to_be_over() {
+    for budgets in [Budgets::unlimited(), only(Budget::per_second(1).burst(2))] {
+        let (mut left, refused) = (budgets.now_pass(), budgets.now_pass());
+        let site = Site::of(&example()).unwrap();
+        budgets.answer(&refused, 429, &asks("1"));
+        advance(ms(1_000)).await;
+        let lets = |passage: &mut Passage| budgets.gate(&site, None, &[]).lets(passage);
+        assert!(!lets(&mut left), "the probe is due");
+        let mut probe = budgets.now_pass();
+        assert!(!lets(&mut left), "the probe is out");
+        assert!(lets(&mut probe), "it has failed on its first endpoint");
+        // What is sent after a pause and refused is one of its own.
+        advance(ms(100)).await;
+        assert!(lets(&mut probe));
+        budgets.answer(&probe, 429, &asks("1"));
+        assert_eq!(budgets.counts().pauses, 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_meets_a_pause_that_began_after_it_was_made() {
+    let budgets = Budgets::builder().key("one", Budget::per_second(10)).build().unwrap();
+    let (site, keys) = (Site::of(&example()).unwrap(), [Box::from("one")]);
+    for keys in [&keys[..], &[]] {
+        let mut turn = budgets.gate(&site, None, keys).turn(PATIENT).unwrap();
+        turn.slot().await.unwrap();
+        let mut heedless = budgets.gate(&site, None, keys).turn(PATIENT).unwrap();
+        budgets.refuse("10");
+        advance(ms(200)).await;
+        assert!(keys.is_empty() == heedless.try_slot(), "without looking again it goes");
+        let gate = budgets.gate(&site, None, keys);
+        assert_eq!(gate.join(&mut turn, ms(100)).unwrap_err().kind(), Kind::BudgetExceeded);
+        gate.join(&mut turn, PATIENT).unwrap();
+        assert!(!turn.try_slot());
+        let began = Instant::now();
+        turn.slot().await.unwrap();
+        assert_eq!(began.elapsed(), ms(9_800));
+        drop(heedless);
+        budgets.answer(&turn.spend(), 200, &HeaderMap::new());
+        advance(ms(10_000)).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

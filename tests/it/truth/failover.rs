@@ -7,15 +7,17 @@ mod scene;
 
 use std::time::{Duration, Instant};
 
-use reqwest_lease::{
-    AcquireReply, AcquireRequest, Kind, LeaseStore, RedisStore, RenewRequest, Token,
-};
+#[cfg(feature = "redis-sentinel")]
+use reqwest_lease::RedisStore;
+use reqwest_lease::{AcquireReply, AcquireRequest, Kind, LeaseStore, RenewRequest, Token};
 use tokio::time::sleep;
 
 use self::scene::{Own, Pair, Scene, TTL, follows, knows};
+#[cfg(feature = "redis-sentinel")]
+use super::NAMESPACE;
 use super::diary::wall;
 use super::server::Server;
-use super::{APPEND_ONLY, NAMESPACE, pool_name};
+use super::{APPEND_ONLY, pool_name};
 use crate::support::SOON;
 
 #[tokio::test]
