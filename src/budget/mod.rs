@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `builder`, `rate`, `rules`, `domain`, `explain` | what the user says, and which rule is for what |
 //! | `sites`, `limit` | buckets by name, bounded; what they share |
-//! | `gate`, `place`, `turn` | one request: its buckets, waiting before them, going out |
+//! | `gate`, `entry`, `place`, `turn` | one request: its buckets, entering, waiting, going out |
 //! | `queue`, `line`, `schedule`, `pause` | one bucket: what it grants now, its waiters, its books |
 //! | `local`, `remote` | the limiter that is asked for slots |
 //! | `answer`, `retry_after`, `hints` | what the site says of its limits |
@@ -18,6 +18,7 @@ mod builder;
 mod clock;
 #[cfg(feature = "psl")]
 mod domain;
+mod entry;
 mod explain;
 mod gate;
 mod hints;

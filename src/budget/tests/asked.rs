@@ -157,3 +157,30 @@ async fn a_fault_does_not_hit_those_who_come_later() {
     let mut two = place(&queue, 2);
     assert_eq!(two.ready(Holding::Nothing).await.unwrap(), Readiness::Ready);
 }
+
+#[tokio::test(start_paused = true)]
+async fn with_a_lease_in_hand_only_who_let_a_slot_lapse_goes_before_its_next_one() {
+    for lets_go in [true, false] {
+        let (server, queue) = asking(Server { most: 100, ..Server::default() });
+        let mut place = place(&queue, 1);
+        if lets_go {
+            place.ready(Holding::Nothing).await.unwrap();
+            place.lapse();
+            assert!(server.lapsed.lock().unwrap().is_empty(), "it is kept for the grace");
+            sleep(ms(101)).await;
+            place.lapse();
+            assert_eq!(*server.lapsed.lock().unwrap(), [0]);
+            assert!(server.taken.lock().unwrap().is_empty(), "its place went back");
+        }
+        // Others have reserved all slots of the next five seconds.
+        server.next.store(50, Ordering::Relaxed);
+        let began = Instant::now();
+        let ready = place.ready(Holding::Lease).await.unwrap();
+        assert_eq!(ready, if lets_go { Readiness::Ready } else { Readiness::Far });
+        assert!(began.elapsed() <= ms(21), "{:?}", began.elapsed());
+        // The slot is kept for who comes without a lease.
+        place.ready(Holding::Nothing).await.unwrap();
+        assert_eq!(began.elapsed() >= ms(4_000), !lets_go, "{:?}", began.elapsed());
+        drop(place.spend(queue.now()));
+    }
+}

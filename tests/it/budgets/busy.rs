@@ -22,7 +22,7 @@ async fn who_waits_for_a_lease_sees_a_pause_that_begins_meanwhile() {
         for nth in 0..20 {
             let client = client.clone();
             tasks.spawn(async move {
-                let options = LeaseOptions::new().max_wait(Duration::from_secs(20));
+                let options = LeaseOptions::new().max_wait(Duration::from_secs(5));
                 ask(&client, &format!("http://a.test/{nth}"), options).await.map(drop)
             });
         }
@@ -135,7 +135,6 @@ async fn busy_pools_of_many_workers_do_not_starve_their_site() {
 
 #[tokio::test]
 async fn who_waits_for_a_lease_keeps_no_place_and_no_probe_from_other_workers() {
-    let redis = Server::start(&[]);
     let asked = AtomicUsize::new(0);
     let web = Web::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
         0 => refusal(StatusCode::TOO_MANY_REQUESTS, "1"),
@@ -143,6 +142,7 @@ async fn who_waits_for_a_lease_keeps_no_place_and_no_probe_from_other_workers() 
     })
     .await;
     for (budget, first) in [(Budget::per_second(100), 429), (Budget::unpaced().in_flight(1), 200)] {
+        let redis = Server::start(&[]);
         let (one, other) = (shared(&redis, budget).await.0, shared(&redis, budget).await.0);
         let ((pool, one), (_pool, other)) =
             (client(&web, 1, one).await, client(&web, 1, other).await);

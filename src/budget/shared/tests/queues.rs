@@ -237,3 +237,36 @@ async fn a_later_slot_with_a_place_that_nobody_is_left_for_is_undone_before_it_i
     assert_ne!(tat(state()), before);
     drop(waiting);
 }
+
+/// Each key takes one at a time, so that two who took them in two orders would hold what the
+/// other one waits for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_workers_pass_the_same_keys_in_one_order() {
+    let server = Server::start(&[]);
+    let site = Site::parse("z.test").unwrap();
+    let go = async |budgets: &Budgets, keys: &[Box<str>]| {
+        let mut turn = budgets.gate(&site, None, keys).turn(LONG).unwrap();
+        turn.slot().await.unwrap();
+        drop(turn.spend());
+    };
+    for _ in 0..5 {
+        let mut workers = Vec::new();
+        // Each meets the keys in an order of its own.
+        for met in [["x", "y"], ["y", "x"]] {
+            let limits = limits(&server.url()).await;
+            let budget = Budget::unpaced().in_flight(1);
+            let budgets = Budgets::builder().shared(limits).default_key(budget).build().unwrap();
+            for key in met {
+                go(&budgets, &[key.into()]).await;
+            }
+            workers.push(budgets);
+        }
+        let run = async |budgets: &Budgets| {
+            for _ in 0..10 {
+                go(budgets, &["x".into(), "y".into()]).await;
+            }
+        };
+        let both = async { tokio::join!(run(&workers[0]), run(&workers[1])) };
+        tokio::time::timeout(30 * SECOND, both).await.expect("nobody waits for each other");
+    }
+}
