@@ -7,7 +7,9 @@ use crate::id::EndpointId;
 /// What became of an exchange through an endpoint: facts, not yet a judgement.
 ///
 /// The judgement is a [`Verdict`](crate::Verdict). What cannot be told with certainty is
-/// [`Unknown`](Self::Unknown): no outcome that harms an endpoint rests on what the site can say.
+/// [`Unknown`](Self::Unknown). A site can say whatever a proxy can: over plain http its 407 may be
+/// taken for the endpoint's, which is why it is doubted first
+/// ([`CredentialsDoubted`](Self::CredentialsDoubted)).
 ///
 /// ```
 /// use reqwest_lease::Outcome;
