@@ -3,6 +3,7 @@
 use reqwest_lease::{RedisStore, SharedLimits};
 
 use super::*;
+use crate::support::eventually;
 use crate::support::redis::Server;
 
 /// An answer that takes as long.
@@ -143,19 +144,23 @@ async fn who_waits_for_a_lease_keeps_no_place_and_no_probe_from_other_workers() 
     .await;
     for (budget, first) in [(Budget::per_second(100), 429), (Budget::unpaced().in_flight(1), 200)] {
         let redis = Server::start(&[]);
-        let (one, other) = (shared(&redis, budget).await.0, shared(&redis, budget).await.0);
+        let ((one, limits), (other, _)) =
+            (shared(&redis, budget).await, shared(&redis, budget).await);
         let ((pool, one), (_pool, other)) =
             (client(&web, 1, one).await, client(&web, 1, other).await);
         let response = ask(&one, "http://a.test/", LeaseOptions::new()).await.unwrap();
         assert_eq!(response.status().as_u16(), first);
         drop(response);
         let held = pool.hold().await.unwrap();
+        let before = limits.counts().reservations;
         let waiting = tokio::spawn(async move {
             let patient = LeaseOptions::new().max_wait(Duration::from_secs(20));
             ask(&one, "http://a.test/", patient).await.unwrap()
         });
-        // It has the probe or the place by then, or waits for the end of the pause.
-        tokio::time::sleep(Duration::from_millis(1_300)).await;
+        eventually("it asks for the probe or the place", || {
+            (limits.counts().reservations > before).then_some(())
+        })
+        .await;
         let patient = LeaseOptions::new().max_wait(Duration::from_secs(8));
         let response = ask(&other, "http://a.test/", patient).await.unwrap();
         assert_eq!(response.text().await.unwrap(), "here");
