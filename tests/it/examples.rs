@@ -248,7 +248,9 @@ async fn two_crawls_share_a_pool_in_redis() {
         let (out, err) = (stdout(&output), stderr(&output));
         assert!(output.status.success(), "{out}\n{err}");
         assert!(out.ends_with("requests reached the site, 0 of them direct\n"), "{out}");
-        assert!(row(&output, "open").contains(&"ready".to_owned()), "{out}");
+        // The other crawl may hold it at this moment.
+        let open = row(&output, "open");
+        assert!(open.iter().any(|cell| cell == "ready" || cell == "leased"), "{out}");
     }
     let store = RedisStore::connect(url).await.unwrap();
     let pool = PoolName::new("shared").unwrap();

@@ -122,16 +122,21 @@ async fn watching_on_a_terminal_draws_over_what_was_there_until_an_interrupt() {
     let mut child = watching.stdin(Stdio::piped()).spawn().unwrap();
     let mut drawn = BufReader::new(child.stdout.take().unwrap()).split(b'\x1b');
     // The second frame begins where the first did.
-    let mut frames = 0;
+    let (mut frames, mut all) = (0, Vec::new());
     while frames < 2 {
-        let part = drawn.next_segment().await.unwrap().expect("more of it");
+        let part = drawn.next_segment().await.unwrap();
+        let part = part.unwrap_or_else(|| panic!("more than {}", String::from_utf8_lossy(&all)));
         frames += usize::from(part.starts_with(b"[H"));
+        all.extend(part);
     }
     // The third character of the alphabet, with control held.
     let mut keyboard = child.stdin.take().unwrap();
     keyboard.write_all(b"\x03").await.unwrap();
-    while drawn.next_segment().await.unwrap().is_some() {}
-    assert_eq!(child.wait().await.unwrap().code(), Some(0));
+    while let Some(part) = drawn.next_segment().await.unwrap() {
+        all.extend(part);
+    }
+    let ended = child.wait().await.unwrap();
+    assert_eq!(ended.code(), Some(0), "{ended}: {}", String::from_utf8_lossy(&all));
 }
 
 #[tokio::test]
