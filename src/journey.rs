@@ -135,14 +135,14 @@ impl<'a, T: Transport> Journey<'a, T> {
         let mut left = Left::default();
         loop {
             let failure = left.failure.take();
-            if let (Some(_), Some(last)) = (&failure, self.trip.failed.last()) {
-                self.pool.counters().retries.add_one(last.outcome.as_str());
-            }
             let ticket = match self.admit(left).await {
                 Ok(ticket) => ticket,
                 // That no other endpoint came free does not hide why one was needed.
                 Err(error) => return Err(failure.unwrap_or(error).into()),
             };
+            if let (Some(_), Some(last)) = (failure, self.trip.failed.last()) {
+                self.pool.counters().retries.add_one(last.outcome.as_str());
+            }
             left = match Box::pin(self.send(ticket)).await? {
                 Step::Done(response) => return Ok(response),
                 Step::Again(left) => left,
@@ -170,6 +170,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         let sent = Sent { ticket, route, record };
         match answer {
             None => {
+                self.saw(Outcome::Expired);
                 sent.ticket.hold.finish(Outcome::Expired);
                 Err(lease_expired().into())
             }
@@ -200,6 +201,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             true => Outcome::LocalFault,
             false => self.terms.classifier.failure(&failed),
         };
+        self.saw(outcome);
         let Ticket { hold, passage } = sent.ticket;
         tracing::debug!(
             pool = %self.pool.name(), endpoint = %hold.endpoint().id(), %outcome, %phase, "send failed"
@@ -229,6 +231,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         let (status, headers) = (response.status(), response.headers());
         let answer = Answer::new(status, headers, sent.route, &self.site);
         let outcome = self.terms.classifier.answer(&answer);
+        self.saw(outcome);
         if outcome == Outcome::CredentialsDoubted {
             return self.doubted(sent, response);
         }
@@ -286,6 +289,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             return Ok(Step::Again(Left { failure: Some(fault), ..Left::default() }));
         }
         let (outcome, is_an_answer) = self.suspects.conclude(&sent.record, &self.site);
+        self.saw(outcome);
         if is_an_answer {
             self.trip.failed.pop();
             return Ok(Step::Done(self.load(sent, response, outcome)));
@@ -297,20 +301,27 @@ impl<'a, T: Transport> Journey<'a, T> {
 
     fn load(&mut self, sent: Sent, response: Response, outcome: Outcome) -> Response {
         let Sent { ticket: Ticket { hold, passage }, route, .. } = sent;
-        let info = self.info(&hold, outcome);
         let classifier = self.terms.classifier.clone();
         let answer = Answer::new(response.status(), response.headers(), route, &self.site);
         let preview = Preview::of(&answer, classifier.wants_of_body(&answer));
         let report = self.report.take();
+        if let Some(report) = &report {
+            report.settled(self.pool, &self.trip);
+        }
+        let info = self.info(&hold, outcome);
         let cargo = Cargo { hold, passage, route, classifier, outcome, preview, report };
         body::load(response, cargo, info)
     }
 
+    /// Notes what an exchange came to.
+    fn saw(&mut self, outcome: Outcome) {
+        if let Some(report) = &mut self.report {
+            report.saw(outcome);
+        }
+    }
+
     /// What the caller is told of the way here.
     fn info(&mut self, hold: &Hold, outcome: Outcome) -> LeaseInfo {
-        if let Some(report) = &self.report {
-            report.waited(self.pool, &self.trip);
-        }
         LeaseInfo {
             endpoint: hold.endpoint().id().clone(),
             pool: hold.pool().name().clone(),
@@ -371,7 +382,7 @@ impl<T> Drop for Journey<'_, T> {
     fn drop(&mut self) {
         // Who would have been told is gone.
         if let Some(report) = self.report.take() {
-            report.ended(self.pool, Outcome::Cancelled);
+            report.dropped(self.pool, &self.trip);
         }
     }
 }

@@ -191,6 +191,11 @@ impl Pool {
     ///
     /// # Errors
     /// Those of [`LeaseStore::list`].
+    /// Whether its store is never waited for.
+    pub(crate) fn answers_at_once(&self) -> bool {
+        self.0.core.at_once
+    }
+
     pub async fn list(&self) -> Result<Vec<MemberState>, Error> {
         let mut members: Vec<MemberState> = Vec::new();
         loop {

@@ -1,5 +1,8 @@
 //! What goes to the recorder of the `metrics` facade.
 
+mod ends;
+mod gauges;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

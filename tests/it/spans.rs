@@ -97,7 +97,11 @@ async fn a_span_lasts_until_the_body_has_been_read_and_says_what_came_of_it() {
     for wait in ["lease_wait_ms", "budget_wait_ms"] {
         assert!(field(fields, wait).parse::<f64>().unwrap() < 10_000.0);
     }
-    assert!(fields.contains("endpoint=a"), "the first attempt was told when it was made");
+    for name in ["endpoint", "attempt", "lease_wait_ms", "budget_wait_ms", "outcome"] {
+        let times = fields.matches(&format!("{name}=")).count();
+        assert_eq!(times, 1, "OpenTelemetry would have {name} {times} times: {fields}");
+    }
+    assert!(logged.text().contains("endpoint=a"), "an event tells of the first attempt");
     assert!(!logged.text().contains("/page"), "{}", logged.text());
 }
 
