@@ -10,7 +10,7 @@ use super::question::UNANSWERED;
 use super::{Pool, Wants};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Kind};
-use crate::id::Fence;
+use crate::id::{EndpointId, Fence, PoolName};
 use crate::outcome::Outcome;
 use crate::secret::Token;
 use crate::site::Site;
@@ -207,8 +207,8 @@ impl Lease {
         let (Some(trust), Some(term), None) = (self.trust(), self.grant.term, &self.renewal) else {
             return;
         };
-        let pool = self.pool.clone();
-        let renewal = Renewal { pool, token: term.token, ttl: self.ttl, trust };
+        let (pool, endpoint) = (self.pool.clone(), self.endpoint.clone());
+        let renewal = Renewal { pool, endpoint, token: term.token, ttl: self.ttl, trust };
         self.renewal = Some(tokio::spawn(renewal.run()).abort_handle());
     }
 }
@@ -217,14 +217,14 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let ends = self.ends.max(self.trusted_until());
         // A renewal or an upload under way on another thread is told so.
-        if let Some(trust) = self.trust.take() {
-            trust.end();
-        }
-        if let Some(renewal) = self.renewal.take() {
-            renewal.abort();
-        }
+        let was_trusted = self.trust.take().is_some_and(|trust| trust.end());
+        let was_kept = self.renewal.take().inspect(AbortHandle::abort).is_some();
         if self.outcome == Outcome::Expired {
             self.pool.0.core.counters.expirations.add_one();
+            // What ends with the trust comes before the renewal that would find it over.
+            if was_trusted && was_kept {
+                self.pool.not_renewed(self.endpoint.id(), OVER);
+            }
         }
         self.pool.0.core.times.hold.record(self.outcome.as_str(), self.held);
         give_back(&self.pool, &self.grant, self.outcome, self.site.take(), ends);
@@ -243,21 +243,22 @@ fn give_back(
 ) {
     let shared = &pool.0;
     let verdict = pool.judge(grant, outcome, site.as_ref());
-    if verdict != Verdict::default().with_strike(verdict.strike) {
-        tracing::debug!(
-            pool = %shared.core.name,
-            endpoint = %grant.endpoint,
-            %outcome,
-            cooldown = ?verdict.cooldown,
-            shun = ?verdict.shun,
-            quarantine = verdict.quarantine.map(|code| code.as_str()),
-            "verdict"
-        );
-    }
+    tell(&shared.core.name, &grant.endpoint, outcome, &verdict);
     // The verdict on a grant of a shared pool has no deadline.
     let ends = ends.unwrap_or_else(|| Instant::now() + shared.settings.ttl);
     let release = Release { claim: grant.claim(), verdict, site };
     shared.releaser.release(&shared.core, release, outcome, ends);
+}
+
+/// Logs a verdict, unless there is nothing in it: loudly if an administrator has to undo it.
+fn tell(pool: &PoolName, endpoint: &EndpointId, outcome: Outcome, verdict: &Verdict) {
+    let Verdict { cooldown, shun, quarantine, .. } = verdict;
+    if let Some(code) = quarantine {
+        let code = code.as_str();
+        tracing::warn!(%pool, %endpoint, %outcome, code, "endpoint goes into quarantine");
+    } else if *verdict != Verdict::default().with_strike(verdict.strike) {
+        tracing::debug!(%pool, %endpoint, %outcome, ?cooldown, ?shun, "verdict");
+    }
 }
 
 /// What weighs most when one lease saw several outcomes.
@@ -280,6 +281,7 @@ fn severity(outcome: Outcome) -> u8 {
 /// Moves a lease's deadline on while it is held.
 struct Renewal {
     pool: Pool,
+    endpoint: Arc<Endpoint>,
     token: Token,
     ttl: Duration,
     trust: Trust,
@@ -298,7 +300,7 @@ impl Renewal {
             sleep_until(next).await;
             let (asked, until) = (Instant::now(), self.trust.until());
             if asked >= until {
-                return self.lost("its trusted time ran out");
+                return self.lost(OVER);
             }
             // One that hangs leaves time for another.
             let reply = timeout_at(halfway(until).max(asked + retry), self.renew()).await;
@@ -326,9 +328,17 @@ impl Renewal {
 
     fn lost(&self, why: &'static str) {
         if self.trust.end() {
-            self.pool.0.core.counters.renewals_failed.add_one();
-            tracing::warn!(pool = %self.pool.0.core.name, why, "lease was not renewed");
+            self.pool.not_renewed(self.endpoint.id(), why);
         }
+    }
+}
+
+const OVER: &str = "its trusted time ran out";
+
+impl Pool {
+    fn not_renewed(&self, endpoint: &EndpointId, why: &'static str) {
+        self.0.core.counters.renewals_failed.add_one();
+        tracing::warn!(pool = %self.name(), %endpoint, why, "lease was not renewed");
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::StatusCode;
-use reqwest_lease::{Endpoint, EndpointId, Inventory, LeaseMiddleware, Pool, PoolName};
+use reqwest_lease::{Endpoint, EndpointId, Inventory, LeaseMiddleware, Order, Pool, PoolName};
 use reqwest_middleware::ClientWithMiddleware;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -122,6 +122,22 @@ async fn a_span_tells_an_error_by_its_code_and_a_dropped_request_as_cancelled() 
     .await;
     assert_eq!(field(&closed[0], "outcome"), "cancelled");
     assert_eq!(field(&closed[1], "code"), "pool_closed");
+}
+
+#[tokio::test]
+async fn a_quarantine_is_told_at_every_level_and_once() {
+    let proxy = FaultProxy::start(Fault::RefusesCredentials).await;
+    let pool = pool_of(&[proxy.url()]).await;
+    let client = warm_client(&pool).await;
+    for (level, events) in [(LevelFilter::WARN, 1), (LevelFilter::ERROR, 0)] {
+        let logged = Logged::default();
+        let _guard = logged.start(level);
+        client.get("https://site.test/").send().await.unwrap_err();
+        let text = logged.text();
+        assert_eq!(text.lines().filter(|line| line.contains("quarantine")).count(), events, "{text}");
+        assert_eq!(text.contains("endpoint=a"), events > 0, "{text}");
+        pool.administer(Order::Enable(vec![EndpointId::new("a").unwrap()])).await.unwrap();
+    }
 }
 
 #[tokio::test]
