@@ -183,6 +183,10 @@ metrics! {
     BUDGET_REFUSALS Counter "budget_refusals_total" COUNT ["reason"]
         "Requests refused by a budget: too_long a wait, crowded_out, or refused_by_site.";
 
+    BUDGET_STORE_ERRORS Counter "budget_store_errors_total" COUNT ["code"]
+        "Calls of shared budgets that failed, or were not made while the store did not answer.";
+    BUDGET_FALLBACKS Counter "budget_fallbacks_total" COUNT []
+        "Slots of shared budgets that this process took without the store.";
     LEASE_WAIT Histogram "lease_wait_seconds" SECONDS ["pool"]
         "Time that a request waited for leases, over all hops and attempts, also if it was dropped meanwhile.";
     BUDGET_WAIT Histogram "budget_wait_seconds" SECONDS ["pool"]
