@@ -49,6 +49,8 @@ use crate::store::{
     MemberState, Order, StandingOrder, Status,
 };
 use crate::telemetry::{Counters, Counts, Times};
+#[cfg(feature = "metrics")]
+use crate::telemetry::{Flag, table};
 use crate::verdict::Judge;
 
 use ledger::Ledger;
@@ -91,6 +93,9 @@ struct Shared {
     /// One reload at a time, so that members never follow an older inventory.
     reloading: tokio::sync::Mutex<()>,
     tasks: Vec<AbortHandle>,
+    /// What tells the gauges.
+    #[cfg(feature = "metrics")]
+    teller: Option<AbortHandle>,
     #[cfg(feature = "watch")]
     watching: std::sync::Mutex<Option<watch::Watching>>,
 }
@@ -102,6 +107,9 @@ struct Core {
     waiting: Waiting,
     counters: Counters,
     times: Times,
+    /// Whether the inventory is older than what could not be read.
+    #[cfg(feature = "metrics")]
+    stale: Flag,
     /// Whether releases give hints to those who wait elsewhere.
     hints: bool,
     /// What the store said of itself: it is not asked in a drop.
@@ -113,6 +121,8 @@ impl Core {
         Arc::new(Self {
             counters: Counters::of(name.as_str()),
             times: Times::of(name.as_str()),
+            #[cfg(feature = "metrics")]
+            stale: Flag::new(&table::STALE, &[("pool", name.as_str())]),
             name,
             waiting: Waiting::default(),
             hints,
@@ -131,6 +141,8 @@ impl Core {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
+        #[cfg(feature = "metrics")]
+        self.teller.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -179,6 +191,11 @@ impl Pool {
         &self.0.core.times
     }
 
+    /// Whether its store is never waited for.
+    pub(crate) fn answers_at_once(&self) -> bool {
+        self.0.core.at_once
+    }
+
     /// Counts of the pool's states. Changes nothing, dropped or not.
     ///
     /// # Errors
@@ -191,11 +208,6 @@ impl Pool {
     ///
     /// # Errors
     /// Those of [`LeaseStore::list`].
-    /// Whether its store is never waited for.
-    pub(crate) fn answers_at_once(&self) -> bool {
-        self.0.core.at_once
-    }
-
     pub async fn list(&self) -> Result<Vec<MemberState>, Error> {
         let mut members: Vec<MemberState> = Vec::new();
         loop {
@@ -271,6 +283,8 @@ impl Pool {
             Ok(_) => self.0.core.counters.reloads.add_one(),
             Err(_) => self.0.core.counters.reloads_failed.add_one(),
         }
+        #[cfg(feature = "metrics")]
+        self.0.core.stale.set(reloaded.is_err());
         reloaded
     }
 
@@ -335,6 +349,8 @@ impl Pool {
         self.0.core.waiting.close(&self.closed());
         self.left_alone().await;
         self.0.releaser.drained().await;
+        #[cfg(feature = "metrics")]
+        self.0.teller.iter().for_each(AbortHandle::abort);
     }
 
     pub(crate) fn settings(&self) -> &Settings {

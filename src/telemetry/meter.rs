@@ -1,6 +1,8 @@
 //! What counts and measures. Without the feature `metrics` only what [`Counts`](super::Counts)
 //! shows is left of it, and times are not taken at all.
 
+#[cfg(feature = "metrics")]
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -157,6 +159,40 @@ impl Stopwatch {
             #[cfg(feature = "metrics")]
             moment,
         )
+    }
+}
+
+/// Whether something is so in this process; when it is dropped it is not.
+#[cfg(feature = "metrics")]
+pub(crate) struct Flag {
+    key: Key,
+    on: AtomicBool,
+}
+
+#[cfg(feature = "metrics")]
+impl Flag {
+    pub(crate) fn new(metric: &'static Metric, labels: Labels<'_>) -> Self {
+        let flag = Self { key: key(metric, labels), on: AtomicBool::new(false) };
+        flag.tell();
+        flag
+    }
+
+    pub(crate) fn set(&self, on: bool) {
+        self.on.store(on, Ordering::Relaxed);
+        self.tell();
+    }
+
+    /// Tells it again, to a recorder that may have come meanwhile.
+    pub(crate) fn tell(&self) {
+        let value = if self.on.load(Ordering::Relaxed) { 1.0 } else { 0.0 };
+        with(|recorder, metadata| recorder.register_gauge(&self.key, metadata).set(value));
+    }
+}
+
+#[cfg(feature = "metrics")]
+impl Drop for Flag {
+    fn drop(&mut self) {
+        self.set(false);
     }
 }
 

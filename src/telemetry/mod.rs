@@ -13,7 +13,7 @@ mod meter;
 pub(crate) mod table;
 
 #[cfg(feature = "metrics")]
-pub(crate) use meter::gauge;
+pub(crate) use meter::{Flag, gauge};
 pub(crate) use meter::{Counter, Family, Stopwatch, Timing, Timings};
 #[cfg(feature = "metrics")]
 pub use table::{Metric, MetricKind};
