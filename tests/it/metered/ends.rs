@@ -1,11 +1,15 @@
 //! Every request is counted and measured once, in each way that it can end.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::task::Poll;
 use std::time::Duration;
 
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
-use reqwest_lease::{Budget, Budgets, LeaseBuilder, LeaseMiddleware, LeaseOptions, Pool};
+use reqwest_lease::{
+    Budget, Budgets, Endpoint, EndpointId, Inventory, LeaseBuilder, LeaseMiddleware, LeaseOptions,
+    Pool, PoolConfig, PoolName,
+};
 use reqwest_middleware::ClientWithMiddleware;
 use tokio::time::timeout;
 
@@ -13,6 +17,7 @@ use super::Scraped;
 use crate::support::client::pool_of;
 use crate::support::fault::{Fault, FaultProxy};
 use crate::support::origin::{Origin, text};
+use crate::support::redis::Redis;
 use crate::support::{SOON, eventually};
 
 const SHORT: Duration = Duration::from_millis(60);
@@ -276,4 +281,62 @@ async fn one_that_its_budget_refuses() {
     fetch(&client, LeaseOptions::new()).await;
     let options = LeaseOptions::new().max_wait(SHORT);
     End::code("budget_exceeded").is_told(&pool, fetch(&client, options)).await;
+}
+
+/// Polls a future at most so often, and says whether it came to its end.
+async fn at_most(mut polls: usize, future: impl Future) -> bool {
+    let mut future = std::pin::pin!(future);
+    poll_fn(|cx| {
+        polls -= 1;
+        match future.as_mut().poll(cx) {
+            Poll::Ready(_) => Poll::Ready(true),
+            Poll::Pending if polls == 0 => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// As long as nothing is in doubt, each grant comes back as one release.
+async fn books_balance(pool: &Pool, requests: u64) {
+    let scraped = Scraped::start();
+    let budgets = Budgets::builder().default(Budget::per_second(1000).in_flight(1));
+    let budgets = budgets.build().unwrap();
+    let client = client_with(pool, |builder| builder.budgets(budgets));
+    let (mut made, mut polls) = (0, 1);
+    loop {
+        made += 1;
+        if at_most(polls, fetch(&client, LeaseOptions::new())).await {
+            break;
+        }
+        polls += 1;
+    }
+    assert!(made >= requests, "{made} await points");
+    eventually("all leases", || {
+        let now = pool.counts();
+        (now.grants == now.releases + now.not_owner + now.releases_failed).then_some(())
+    })
+    .await;
+    eventually("all books", || {
+        let account = Account::of(&scraped);
+        let ended: u64 = account.ended.iter().map(|(_, times)| times).sum();
+        (account.waits == [made, made] && ended == made && account.failed.is_empty()).then_some(())
+    })
+    .await;
+    let status = pool.status().await.unwrap();
+    assert_eq!((status.leased, status.expired, pool.counts().expirations), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn those_that_are_dropped_at_each_poll() {
+    let proxy = moves(1).await;
+    books_balance(&pool(&[&proxy.url("")]).await, 3).await;
+
+    let (redis, url) = (Redis::new().await, proxy.url(""));
+    let endpoint = Endpoint::new(EndpointId::new("a").unwrap(), &url, None).unwrap();
+    let inventory = Inventory::from_endpoints([endpoint]).unwrap();
+    let builder = Pool::builder(PoolName::new("test").unwrap(), inventory);
+    let pool = builder.store(redis.store.clone()).build().await.unwrap();
+    pool.set_up(PoolConfig::default()).await.unwrap();
+    books_balance(&pool, 4).await;
 }
