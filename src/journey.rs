@@ -373,6 +373,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         let from = self.replay.url().clone();
         carry_over(self.replay.headers_mut(), &from, &hop, self.terms.redirects);
         self.replay.redirect(hop.url, hop.method, hop.keep_body);
+        tracing::debug!(pool = %self.pool.name(), %site, "redirect is followed");
         self.site = site;
         Ok(())
     }

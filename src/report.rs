@@ -33,6 +33,7 @@ impl Report {
             attempt = Empty,
             lease_wait_ms = Empty,
             budget_wait_ms = Empty,
+            hops = Empty,
             outcome = Empty,
             code = Empty,
         );
@@ -65,10 +66,9 @@ impl Report {
         }
         self.span.record("lease_wait_ms", milliseconds(trip.lease_wait));
         self.span.record("budget_wait_ms", milliseconds(trip.budget_wait));
+        self.span.record("hops", count(trip.hops));
         if let Some((endpoint, nth)) = &self.attempt {
-            self.span
-                .record("endpoint", display(endpoint))
-                .record("attempt", i64::try_from(*nth).unwrap_or(i64::MAX));
+            self.span.record("endpoint", display(endpoint)).record("attempt", count(*nth));
         }
     }
 
@@ -102,6 +102,10 @@ impl Report {
             }
         }
     }
+}
+
+fn count(of: usize) -> i64 {
+    i64::try_from(of).unwrap_or(i64::MAX)
 }
 
 fn milliseconds(time: Duration) -> f64 {

@@ -187,6 +187,13 @@ impl Pool {
         &self.0.core.counters
     }
 
+    /// Counts and logs a request that came to nothing before it was one.
+    pub(crate) fn refused(&self, error: &Error) {
+        let code = error.kind().as_str();
+        self.counters().requests_failed.add_one(code);
+        tracing::debug!(pool = %self.name(), code, "request refused");
+    }
+
     pub(crate) fn times(&self) -> &Times {
         &self.0.core.times
     }

@@ -91,7 +91,10 @@ impl Releaser {
         let (sender, queue) = mpsc::channel(QUEUE);
         let pending = Arc::new(Pending::default());
         let jobs = VecDeque::with_capacity(MAX_BATCH);
-        (Self { queue: sender, pending: pending.clone() }, Worker { queue, pending, jobs, core: None })
+        (
+            Self { queue: sender, pending: pending.clone() },
+            Worker { queue, pending, jobs, core: None },
+        )
     }
 
     /// Hands a release on, to be repeated until `until`; never blocks.
@@ -319,7 +322,10 @@ impl Failing {
 
 impl Core {
     /// A call that is repeated when it has not been answered in time.
-    pub(super) async fn timely<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    pub(super) async fn timely<T>(
+        &self,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
         let late = |_| Err(Error::store_unavailable("the store has not answered in time"));
         timeout(LONGEST_CALL, self.called(call)).await.unwrap_or_else(late)
     }

@@ -12,9 +12,9 @@ mod keys;
 mod meter;
 pub(crate) mod table;
 
+pub(crate) use meter::{Counter, Family, Stopwatch, Timing, Timings};
 #[cfg(feature = "metrics")]
 pub(crate) use meter::{Flag, gauge};
-pub(crate) use meter::{Counter, Family, Stopwatch, Timing, Timings};
 #[cfg(feature = "metrics")]
 pub use table::{Metric, MetricKind};
 

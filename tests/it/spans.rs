@@ -88,16 +88,20 @@ async fn a_span_lasts_until_the_body_has_been_read_and_says_what_came_of_it() {
     response.bytes().await.unwrap();
     let closed = logged.closed();
     let [fields] = closed.as_slice() else { panic!("{}", logged.text()) };
-    for (name, value) in
-        [("pool", "test"), ("site", "site.test"), ("endpoint", "b"), ("attempt", "2")]
-    {
+    for (name, value) in [
+        ("pool", "test"),
+        ("site", "site.test"),
+        ("endpoint", "b"),
+        ("attempt", "2"),
+        ("hops", "0"),
+    ] {
         assert_eq!(field(fields, name), value, "{fields}");
     }
     assert_eq!(field(fields, "outcome"), "success");
     for wait in ["lease_wait_ms", "budget_wait_ms"] {
         assert!(field(fields, wait).parse::<f64>().unwrap() < 10_000.0);
     }
-    for name in ["endpoint", "attempt", "lease_wait_ms", "budget_wait_ms", "outcome"] {
+    for name in ["endpoint", "attempt", "lease_wait_ms", "budget_wait_ms", "hops", "outcome"] {
         let times = fields.matches(&format!("{name}=")).count();
         assert_eq!(times, 1, "OpenTelemetry would have {name} {times} times: {fields}");
     }
@@ -134,7 +138,11 @@ async fn a_quarantine_is_told_at_every_level_and_once() {
         let _guard = logged.start(level);
         client.get("https://site.test/").send().await.unwrap_err();
         let text = logged.text();
-        assert_eq!(text.lines().filter(|line| line.contains("quarantine")).count(), events, "{text}");
+        assert_eq!(
+            text.lines().filter(|line| line.contains("quarantine")).count(),
+            events,
+            "{text}"
+        );
         assert_eq!(text.contains("endpoint=a"), events > 0, "{text}");
         pool.administer(Order::Enable(vec![EndpointId::new("a").unwrap()])).await.unwrap();
     }
@@ -151,7 +159,14 @@ async fn neither_spans_nor_events_hold_a_secret_and_above_debug_there_are_none()
     for (level, spans) in [(LevelFilter::DEBUG, 1), (LevelFilter::INFO, 0)] {
         let logged = Logged::default();
         let _guard = logged.start(level);
-        client.get("http://u:c4n4ry@site.test/").send().await.unwrap().bytes().await.unwrap();
+        client
+            .get("http://u:c4n4ry@site.test/c4n4ry?c4n4ry")
+            .send()
+            .await
+            .unwrap()
+            .bytes()
+            .await
+            .unwrap();
         assert_eq!(logged.closed().len(), spans, "{}", logged.text());
         assert!(!logged.text().contains("c4n4ry"), "{}", logged.text());
     }

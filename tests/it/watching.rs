@@ -258,7 +258,10 @@ async fn what_failed_is_read_again_though_nothing_changes() {
         } else {
             // The twin: what went well is not.
             tokio::time::sleep(Duration::from_secs(300)).await;
-            assert_eq!((pool.inventory().snapshot().version(), pool.counts().reloads), (Some(1), 1));
+            assert_eq!(
+                (pool.inventory().snapshot().version(), pool.counts().reloads),
+                (Some(1), 1)
+            );
         }
         pool.shutdown().await;
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest_lease::{
-    Endpoint, EndpointId, Error, Inventory, InventorySource, Member,
-    MemoryStore, Order, Pool, PoolBuilder, PoolConfig, PoolName, Snapshot,
+    Endpoint, EndpointId, Error, Inventory, InventorySource, Member, MemoryStore, Order, Pool,
+    PoolBuilder, PoolConfig, PoolName, Snapshot,
 };
 
 use super::Scraped;
@@ -57,7 +57,6 @@ async fn without_being_asked_the_store_is_not() {
     assert_eq!(scraped.value(r#"grants_total{pool="test"}"#), Some(1.0));
     assert_eq!(scraped.value(r#"leases_valid{pool="test"}"#), None);
 }
-
 
 impl Scraped {
     async fn forgets(&self, series: &str) {
