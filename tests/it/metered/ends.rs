@@ -8,7 +8,7 @@ use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use reqwest_lease::{
     Budget, Budgets, Endpoint, EndpointId, Inventory, LeaseBuilder, LeaseMiddleware, LeaseOptions,
-    Pool, PoolConfig, PoolName,
+    Mode, Pool, PoolConfig, PoolName, RedisStore,
 };
 use reqwest_middleware::ClientWithMiddleware;
 use tokio::time::timeout;
@@ -17,7 +17,7 @@ use super::Scraped;
 use crate::support::client::pool_of;
 use crate::support::fault::{Fault, FaultProxy};
 use crate::support::origin::{Origin, text};
-use crate::support::redis::Redis;
+use crate::support::redis::{Redis, Server};
 use crate::support::{SOON, eventually};
 
 const SHORT: Duration = Duration::from_millis(60);
@@ -281,6 +281,42 @@ async fn one_that_its_budget_refuses() {
     fetch(&client, LeaseOptions::new()).await;
     let options = LeaseOptions::new().max_wait(SHORT);
     End::code("budget_exceeded").is_told(&pool, fetch(&client, options)).await;
+}
+
+#[tokio::test]
+async fn one_that_fails_on_the_wire_or_is_not_made_at_all() {
+    let (_proxy, pool) = faulty(Fault::Drops).await;
+    End::outcome("unknown").is_told(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
+    let pool = pool_of(&[NOWHERE.to_owned()]).await;
+    let never = async { fetch(&client(&pool), LeaseOptions::new().ttl(SHORT * 1_000_000)).await };
+    End::code("invalid_call").is_told(&pool, never).await;
+}
+
+#[tokio::test]
+async fn one_of_a_shared_pool() {
+    let proxy = hello().await;
+    let endpoint = Endpoint::new(EndpointId::new("a").unwrap(), &proxy.url(""), None).unwrap();
+    let inventory = Inventory::from_endpoints([endpoint]).unwrap();
+    let builder = Pool::builder(PoolName::new("test").unwrap(), inventory).mode(Mode::Shared);
+    let pool = builder.build().await.unwrap();
+    End::outcome("success").is_told(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
+}
+
+#[tokio::test]
+async fn one_whose_store_is_away() {
+    let server = Server::start(&[]);
+    let store = RedisStore::connect(server.url()).await.unwrap();
+    let endpoint = Endpoint::new(EndpointId::new("a").unwrap(), NOWHERE, None).unwrap();
+    let inventory = Inventory::from_endpoints([endpoint]).unwrap();
+    let builder = Pool::builder(PoolName::new("test").unwrap(), inventory).store(store);
+    let pool = builder.build().await.unwrap();
+    pool.set_up(PoolConfig::default()).await.unwrap();
+    drop(server);
+    let (client, options) = (client(&pool), LeaseOptions::new().max_wait(SHORT));
+    let away = fetch(&client, options);
+    let scraped = End::code("store_unavailable").is_told(&pool, away).await;
+    let errors = r#"store_errors_total{pool="test",code="store_unavailable"}"#;
+    assert!(scraped.value(errors).unwrap() >= 1.0);
 }
 
 /// Polls a future at most so often, and says whether it came to its end.
