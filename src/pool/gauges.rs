@@ -69,6 +69,7 @@ impl Teller {
         let core = &self.core;
         self.tell_of(&table::WAITERS, None, core.waiting.queued() as f64);
         core.stale.tell();
+        core.counters.tell();
         // What fails is counted, and a store that is away is told of by others.
         match core.noted(core.timely(core.store.status(&core.name)).await) {
             Ok(status) => {

@@ -26,15 +26,21 @@ pub(crate) struct Counter {
 impl Counter {
     #[cfg_attr(not(feature = "metrics"), allow(unused_variables, reason = "it is no metric"))]
     pub(crate) fn new(metric: &'static Metric, labels: Labels<'_>) -> Self {
-        #[cfg(feature = "metrics")]
-        let key = key(metric, labels);
-        // A counter that is there from the beginning shows its first event as a rise.
-        #[cfg(feature = "metrics")]
-        with(|recorder, metadata| recorder.register_counter(&key, metadata).increment(0));
-        Self {
+        let counter = Self {
             count: AtomicU64::new(0),
             #[cfg(feature = "metrics")]
-            key: Some(key),
+            key: Some(key(metric, labels)),
+        };
+        #[cfg(feature = "metrics")]
+        counter.tell();
+        counter
+    }
+
+    /// Has it be there: one that is there from the beginning shows its first event as a rise.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn tell(&self) {
+        if let Some(key) = &self.key {
+            with(|recorder, metadata| recorder.register_counter(key, metadata).increment(0));
         }
     }
 
@@ -85,6 +91,10 @@ impl Family {
             self.words.with(word, |key| recorder.register_counter(key, metadata).increment(1));
         });
     }
+
+    /// What words it will have is not known.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn tell(&self) {}
 
     /// Those of all words.
     pub(crate) fn value(&self) -> u64 {

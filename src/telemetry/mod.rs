@@ -38,6 +38,12 @@ macro_rules! counters {
                 Self { $($name: $type::new(&table::$metric, &[("pool", pool)]),)+ }
             }
 
+            /// Tells a recorder that may have come meanwhile of those that are still zero.
+            #[cfg(feature = "metrics")]
+            pub(crate) fn tell(&self) {
+                $(self.$name.tell();)+
+            }
+
             pub(crate) fn snapshot(&self) -> Counts {
                 Counts { $($name: self.$name.value(),)+ }
             }

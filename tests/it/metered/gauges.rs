@@ -165,3 +165,13 @@ async fn an_inventory_that_could_not_be_read_is_told_until_it_can() {
     drop(pool);
     scraped.reaches(r#"inventory_stale{pool="old"}"#, 0.0).await;
 }
+
+/// A counter that first shows with its first event shows no rise.
+#[tokio::test]
+async fn a_recorder_that_comes_late_is_told_of_what_is_zero() {
+    let pool = builder("late").build().await.unwrap();
+    let scraped = Scraped::start();
+    scraped.reaches(r#"expirations_total{pool="late"}"#, 0.0).await;
+    scraped.reaches(r#"inventory_stale{pool="late"}"#, 0.0).await;
+    drop(pool);
+}
