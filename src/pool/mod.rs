@@ -24,6 +24,7 @@ mod wants;
 #[cfg(feature = "watch")]
 mod watch;
 mod watchdog;
+mod withheld;
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,6 +58,7 @@ use ledger::Ledger;
 use releaser::Releaser;
 use strangers::Strangers;
 use waiting::Waiting;
+use withheld::Withheld;
 
 /// A shared handle to a pool of endpoints.
 ///
@@ -105,6 +107,7 @@ struct Core {
     name: PoolName,
     store: Arc<dyn LeaseStore>,
     waiting: Waiting,
+    withheld: Withheld,
     counters: Counters,
     times: Times,
     /// Whether the inventory is older than what could not be read.
@@ -125,6 +128,7 @@ impl Core {
             stale: Flag::new(&table::STALE, &[("pool", name.as_str())]),
             name,
             waiting: Waiting::default(),
+            withheld: Withheld::default(),
             hints,
             at_once: store.answers_at_once(),
             store,

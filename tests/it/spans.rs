@@ -4,8 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::StatusCode;
-use reqwest_lease::{Endpoint, EndpointId, Inventory, LeaseMiddleware, Order, Pool, PoolName};
+use reqwest_lease::{
+    Endpoint, EndpointId, Inventory, LeaseMiddleware, LeaseOptions, Order, Pool, PoolName,
+};
 use reqwest_middleware::ClientWithMiddleware;
+use tracing::Instrument as _;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -126,6 +129,53 @@ async fn a_span_tells_an_error_by_its_code_and_a_dropped_request_as_cancelled() 
     .await;
     assert_eq!(field(&closed[0], "outcome"), "cancelled");
     assert_eq!(field(&closed[1], "code"), "pool_closed");
+}
+
+#[tokio::test]
+async fn a_span_is_the_child_of_the_one_that_the_request_is_made_in() {
+    let (logged, proxy) = (Logged::default(), hello().await);
+    let pool = pool_of(&[proxy.url("")]).await;
+    let client = warm_client(&pool).await;
+    let _guard = logged.start(LevelFilter::DEBUG);
+    let request = async move { client.get("http://site.test/").send().await.unwrap() };
+    let sent = tokio::spawn(request.instrument(tracing::info_span!("page")));
+    let response = sent.await.unwrap();
+    let read = async move { drop(response.bytes().await.unwrap()) };
+    tokio::spawn(read.instrument(tracing::info_span!("reader"))).await.unwrap();
+    let text = logged.text();
+    let closed: Vec<_> = text.lines().filter(|line| line.contains(" close ")).collect();
+    assert!(closed.iter().any(|line| line.contains(" page:lease.request{")), "{closed:#?}");
+    assert!(!text.contains("reader:lease.request"), "{closed:#?}");
+}
+
+#[tokio::test]
+async fn that_a_pool_grants_nothing_is_told_once_and_its_end_too() {
+    let proxy = hello().await;
+    let pool = pool_of(&[proxy.url("")]).await;
+    let client = warm_client(&pool).await;
+    let fetch = async || client.get("http://site.test/").send().await;
+    let wait = LeaseOptions::new().max_wait(Duration::from_millis(10));
+    for pauses in [true, false] {
+        let logged = Logged::default();
+        let _guard = logged.start(LevelFilter::INFO);
+        for _ in 0..2 {
+            if pauses {
+                pool.administer(Order::Pause).await.unwrap();
+            }
+            for _ in 0..3 {
+                let request = client.get("http://site.test/").with_extension(wait.clone());
+                assert_eq!(request.send().await.is_err(), pauses);
+            }
+            pool.administer(Order::Resume).await.unwrap();
+            fetch().await.unwrap();
+            fetch().await.unwrap();
+        }
+        let text = logged.text();
+        let times = ["the pool grants nothing", "the pool grants again"]
+            .map(|what| text.matches(what).count());
+        assert_eq!(times, if pauses { [2, 2] } else { [0, 0] }, "{text}");
+        assert_eq!(text.contains("reason=\"paused\""), pauses, "{text}");
+    }
 }
 
 #[tokio::test]
