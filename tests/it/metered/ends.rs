@@ -88,7 +88,7 @@ impl End {
     }
 
     /// Lets one request end, and looks at the books.
-    async fn is_told<T>(self, pool: &Pool, request: impl Future<Output = T>) -> Scraped {
+    async fn told_of<T>(self, pool: &Pool, request: impl Future<Output = T>) -> Scraped {
         let scraped = Scraped::start();
         let before = pool.counts();
         request.await;
@@ -163,14 +163,14 @@ async fn moves(times: usize) -> Origin {
 async fn one_that_is_read_to_its_end() {
     let proxy = hello().await;
     let pool = pool(&[&proxy.url("")]).await;
-    End::outcome("success").is_told(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
+    End::outcome("success").told_of(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
 }
 
 #[tokio::test]
 async fn one_that_is_redirected() {
     let proxy = moves(3).await;
     let pool = pool(&[&proxy.url("")]).await;
-    End::outcome("success").is_told(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
+    End::outcome("success").told_of(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn one_that_is_redirected_too_often() {
     let proxy = moves(100).await;
     let pool = pool(&[&proxy.url("")]).await;
     let end = End::outcome("success").with_code("too_many_redirects");
-    end.is_told(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
+    end.told_of(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn one_whose_body_is_dropped_or_dies() {
             response.chunk().await.unwrap().unwrap();
             let _ = timeout(SHORT, response.chunk()).await;
         };
-        End::outcome(outcome).is_told(&pool, read).await;
+        End::outcome(outcome).told_of(&pool, read).await;
     }
 }
 
@@ -202,7 +202,7 @@ async fn one_that_is_dropped_before_its_answer() {
     let (_proxy, pool) = faulty(Fault::Stalls).await;
     let client = client(&pool);
     let dropped = async { drop(timeout(SHORT, fetch(&client, LeaseOptions::new())).await) };
-    End::outcome("cancelled").is_told(&pool, dropped).await;
+    End::outcome("cancelled").told_of(&pool, dropped).await;
 }
 
 #[tokio::test]
@@ -210,10 +210,10 @@ async fn one_whose_lease_runs_out_before_its_answer_or_in_its_body() {
     let options = || LeaseOptions::new().ttl(SHORT);
     let (_proxy, pool) = faulty(Fault::Stalls).await;
     let end = End::outcome("expired").with_code("lease_expired");
-    end.is_told(&pool, fetch(&client(&pool), options())).await;
+    end.told_of(&pool, fetch(&client(&pool), options())).await;
     assert_eq!(pool.counts().expirations, 1);
     let (_proxy, pool) = faulty(Fault::StallsAfter(10)).await;
-    End::outcome("expired").is_told(&pool, fetch(&client(&pool), options())).await;
+    End::outcome("expired").told_of(&pool, fetch(&client(&pool), options())).await;
     assert_eq!(pool.counts().expirations, 1);
 }
 
@@ -221,7 +221,7 @@ async fn one_whose_lease_runs_out_before_its_answer_or_in_its_body() {
 async fn one_that_no_endpoint_serves() {
     let pool = pool(&[NOWHERE]).await;
     let end = End::outcome("proxy_unreachable").with_code("proxy_unreachable");
-    end.is_told(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
+    end.told_of(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
 }
 
 #[tokio::test]
@@ -229,7 +229,7 @@ async fn one_that_a_second_endpoint_serves() {
     let proxy = hello().await;
     let pool = pool(&[NOWHERE, &proxy.url("")]).await;
     let end = End::outcome("success").with_retries(1);
-    end.is_told(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
+    end.told_of(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
 }
 
 #[tokio::test]
@@ -242,7 +242,7 @@ async fn one_that_is_tried_again_in_vain() {
     // No other endpoint comes free, so there is no second try.
     let options = LeaseOptions::new().max_wait(SHORT);
     let end = End::outcome("proxy_unreachable").with_code("proxy_unreachable");
-    end.is_told(&pool, async { fetch(&client(&pool), options).await }).await;
+    end.told_of(&pool, async { fetch(&client(&pool), options).await }).await;
 }
 
 #[tokio::test]
@@ -250,7 +250,7 @@ async fn one_that_gets_no_lease() {
     let pool = pool(&[NOWHERE]).await;
     let held = pool.hold().await.unwrap();
     let options = LeaseOptions::new().max_wait(SHORT);
-    End::code("pool_exhausted").is_told(&pool, fetch(&client(&pool), options)).await;
+    End::code("pool_exhausted").told_of(&pool, fetch(&client(&pool), options)).await;
     drop(held);
 }
 
@@ -266,7 +266,7 @@ async fn one_that_is_dropped_while_it_waits() {
     let (plain, waits) = (client(&pool), ["lease_wait_seconds_sum", "budget_wait_seconds_sum"]);
     for (client, wait) in [(&plain, waits[0]), (&limited, waits[1])] {
         let dropped = async { drop(timeout(SHORT, fetch(client, LeaseOptions::new())).await) };
-        let scraped = End::outcome("cancelled").is_told(&pool, dropped).await;
+        let scraped = End::outcome("cancelled").told_of(&pool, dropped).await;
         let waited = scraped.value(&format!("{wait}{{pool=\"test\"}}")).unwrap();
         assert!(waited >= SHORT.as_secs_f64() - 0.002, "{waited} s in {wait}");
     }
@@ -280,16 +280,16 @@ async fn one_that_its_budget_refuses() {
     let client = client_with(&pool, |builder| builder.budgets(budgets));
     fetch(&client, LeaseOptions::new()).await;
     let options = LeaseOptions::new().max_wait(SHORT);
-    End::code("budget_exceeded").is_told(&pool, fetch(&client, options)).await;
+    End::code("budget_exceeded").told_of(&pool, fetch(&client, options)).await;
 }
 
 #[tokio::test]
 async fn one_that_fails_on_the_wire_or_is_not_made_at_all() {
     let (_proxy, pool) = faulty(Fault::Drops).await;
-    End::outcome("unknown").is_told(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
+    End::outcome("unknown").told_of(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
     let pool = pool_of(&[NOWHERE.to_owned()]).await;
     let never = async { fetch(&client(&pool), LeaseOptions::new().ttl(SHORT * 1_000_000)).await };
-    End::code("invalid_call").is_told(&pool, never).await;
+    End::code("invalid_call").told_of(&pool, never).await;
 }
 
 #[tokio::test]
@@ -299,7 +299,7 @@ async fn one_of_a_shared_pool() {
     let inventory = Inventory::from_endpoints([endpoint]).unwrap();
     let builder = Pool::builder(PoolName::new("test").unwrap(), inventory).mode(Mode::Shared);
     let pool = builder.build().await.unwrap();
-    End::outcome("success").is_told(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
+    End::outcome("success").told_of(&pool, fetch(&client(&pool), LeaseOptions::new())).await;
 }
 
 #[tokio::test]
@@ -314,7 +314,7 @@ async fn one_whose_store_is_away() {
     drop(server);
     let (client, options) = (client(&pool), LeaseOptions::new().max_wait(SHORT));
     let away = fetch(&client, options);
-    let scraped = End::code("store_unavailable").is_told(&pool, away).await;
+    let scraped = End::code("store_unavailable").told_of(&pool, away).await;
     let errors = r#"store_errors_total{pool="test",code="store_unavailable"}"#;
     assert!(scraped.value(errors).unwrap() >= 1.0);
 }
