@@ -5,7 +5,8 @@ use std::time::Duration;
 use http::StatusCode;
 use reqwest_lease::conformance::Fixture as _;
 use reqwest_lease::{
-    AcquireReply, AcquireRequest, Grant, LeaseStore as _, Release, ReleaseRequest, Token, Verdict,
+    AcquireReply, AcquireRequest, Grant, LeaseStore as _, Release, ReleaseReply, ReleaseRequest,
+    Token, Verdict,
 };
 
 use super::Rig;
@@ -15,7 +16,7 @@ use crate::support::{Outgoing, direct_connections};
 
 const TTL: Duration = Duration::from_secs(300);
 
-async fn lease(rig: &Rig) -> Grant {
+pub(super) async fn lease(rig: &Rig) -> Grant {
     let request = AcquireRequest::new(rig.redis.pool(), Token::random(), TTL);
     match rig.store().acquire(request).await.unwrap() {
         AcquireReply::Granted(mut grants) => grants.remove(0),
@@ -23,9 +24,10 @@ async fn lease(rig: &Rig) -> Grant {
     }
 }
 
-async fn release(rig: &Rig, grant: &Grant) {
+pub(super) async fn release(rig: &Rig, grant: &Grant) -> ReleaseReply {
     let releases = vec![Release::new(grant.claim(), Verdict::default(), None)];
-    rig.store().release(ReleaseRequest::new(rig.redis.pool(), releases)).await.unwrap();
+    let request = ReleaseRequest::new(rig.redis.pool(), releases);
+    rig.store().release(request).await.unwrap()[0]
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ mod doctor;
 mod ends;
 mod handbook;
 mod leases;
+mod probe;
 mod roles;
 mod secrets;
 mod transcripts;
