@@ -45,7 +45,8 @@ pub(crate) struct Probe {
     /// Requests at a time, each of which takes an endpoint from the workers
     #[arg(long, default_value_t = 8, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=256))]
     parallel: u32,
-    /// Longest wait for an endpoint that is in use, and then longest time for its request
+    /// Longest wait for an endpoint that is in use, and then longest time for its request; at most
+    /// an hour
     #[arg(long, default_value = "10s", value_parser = time::parse, value_name = "TIME")]
     within: Duration,
     /// Put those that failed into quarantine, and take those that passed out of it
@@ -64,8 +65,8 @@ impl Probe {
         let (name, wanted) = (context.pool()?, self.targets.wanted()?);
         let inventory = Inventory::from_file(context.needed_inventory("probe")?).await?;
         let store = context.store().await?;
-        let ttl = self.within.saturating_add(SPARE);
-        let ttl = ttl.min(permitted(&store, &name).await?);
+        let within = self.within.min(LONGEST);
+        let ttl = (within + SPARE).min(permitted(&store, &name).await?);
         let before = members(&store, &name).await?;
         let targets = self.targets.resolve(wanted, &name, &before, &inventory.snapshot())?;
         can_grant(&store, &name, &targets).await?;
@@ -78,7 +79,7 @@ impl Probe {
         let site = url.host_str().unwrap_or_default().to_owned();
         let begun = Instant::now();
         let middleware = LeaseMiddleware::builder(pool.clone()).build()?;
-        let round = Round::new(middleware, url, self.within, self.parallel as usize);
+        let round = Round::new(middleware, url, within, self.parallel as usize);
         let (findings, ended) = round.run(targets).await;
         let took = begun.elapsed();
         // Leases are back when their verdicts are in force.
@@ -97,12 +98,15 @@ impl Probe {
         }
     }
 
-    /// The page.
+    /// The page, if there is time to ask for it.
     fn url(&self) -> Result<Url, Failure> {
         let text = self.url.as_ref().ok_or_else(|| {
             Failure::usage("which page? name it with --url or LEASE_PROBE_URL")
                 .with_hint("one that answers with the caller's address tells the exit address too")
         })?;
+        if self.within.is_zero() {
+            return Err(Failure::usage("--within leaves no time"));
+        }
         let url = Url::parse(text).ok();
         url.filter(|url| matches!(url.scheme(), "http" | "https"))
             .ok_or_else(|| Failure::usage("the page's address is no http or https URL"))
@@ -170,6 +174,8 @@ fn by(context: &Context) -> Result<AdminName, Failure> {
         None => AdminName::new("nobody")?,
     })
 }
+
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// A lease outlasts its request.
 const SPARE: Duration = Duration::from_secs(5);

@@ -221,6 +221,7 @@ async fn what_cannot_be_probed_is_said_in_words() {
         ("--all --provider fine", 2, "--all is for all"),
         ("fine --state ready", 2, "not by both"),
         ("", 2, "which endpoints?"),
+        ("fine --within 0", 2, "--within leaves no time"),
     ] {
         let told = scene.words(line).await;
         assert_eq!((told.code, &*told.out), (code, ""), "{line}: {told:?}");
@@ -232,6 +233,12 @@ async fn what_cannot_be_probed_is_said_in_words() {
     assert_eq!(each(&scene.json("--provider fine").await, "id"), ["fine"]);
     assert_eq!(each(&scene.json("--state ready").await, "id"), ["fine", "stranger"]);
 
+    scene.rig.plant("HSET {meta} hold_until 4000000000000000").await;
+    let told = scene.words("fine").await;
+    assert_eq!((told.code, &*told.out), (4, ""), "{told:?}");
+    assert!(told.err.contains("is on hold and grants nothing for "), "{told:?}");
+    scene.rig.good("resume --now --yes").await;
+
     scene.rig.good("pause").await;
     let told = scene.words("fine").await;
     assert_eq!((told.code, &*told.out), (4, ""), "{told:?}");
@@ -240,6 +247,18 @@ async fn what_cannot_be_probed_is_said_in_words() {
     let told = scene.json("fine").await;
     assert_eq!(each(&told, "result"), ["passed"], "one that is out needs no lease");
     assert_eq!(each(&told, "state"), ["disabled"]);
+}
+
+#[tokio::test]
+async fn endpoints_of_a_shared_pool_are_probed_while_they_are_in_use() {
+    let (origin, proxy) = (addresses().await, Tinyproxy::start(None));
+    let rig = Rig::new().await;
+    rig.file("proxies.toml", format!("[[endpoint]]\nid = 'a'\nurl = '{}'\n", proxy.url()));
+    rig.good("init --mode shared --inventory proxies.toml").await;
+    lease(&rig).await;
+    let told = rig.json(&probe(&origin, "--all")).await;
+    assert_eq!(each(&told, "result"), ["passed"]);
+    assert_eq!(rig.json("list").await[0]["assignments"], 2);
 }
 
 #[tokio::test]
