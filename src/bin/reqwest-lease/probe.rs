@@ -37,8 +37,6 @@ use target::{Target, Targets};
 /// disabled or in quarantine is tried without a lease, and stays where it is.
 #[derive(Debug, Args)]
 pub(crate) struct Probe {
-    #[command(flatten)]
-    targets: Targets,
     /// The page; put one with a secret into the variable, for all can see arguments
     #[arg(long, env = "LEASE_PROBE_URL", hide_env_values = true, value_name = "URL")]
     url: Option<String>,
@@ -57,6 +55,9 @@ pub(crate) struct Probe {
     /// --yes.
     #[arg(long)]
     quarantine: bool,
+    // Last: what comes after its labels would stand under their heading.
+    #[command(flatten)]
+    targets: Targets,
 }
 
 impl Probe {
