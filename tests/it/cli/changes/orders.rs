@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest_lease::{EndpointId, Order, QuarantineCode};
-use tokio::time::{Duration, sleep};
+use tokio::time::{Duration, Instant, sleep};
 
 use super::inventory::{Entry, FILE, Mount};
-use super::work::TASKS;
 use super::world::World;
-use crate::support::eventually;
+use crate::support::{SOON, eventually};
 
 /// Whether the workers or the pool learn first of other members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,13 +92,15 @@ impl World {
         self.order("pause", &[]).await;
         let now = self.now().await;
         self.promises.bans("*", now);
+        let end = Instant::now() + SOON;
         while self.pool.status().await.unwrap().leased > 0 {
+            assert!(Instant::now() < end, "not within {SOON:?}: the end of all leases");
             sleep(Duration::from_millis(5)).await;
         }
         self.lifts(&["*".to_owned()]).await;
         self.order("resume", &[]).await;
-        self.work.goes_on(TASKS).await;
-        self.work.is_past(now.mark - 1).await;
+        let now = self.now().await;
+        self.work.is_past(now.mark).await;
     }
 
     /// Brings the inventory to the workers.
