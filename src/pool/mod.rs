@@ -278,6 +278,8 @@ impl Pool {
 
     async fn reload_in_turn(&self) -> Result<Reloaded, Error> {
         let reloaded = self.0.inventory.reload().await?;
+        // What the pool has and the inventory had not may be what somebody waits for.
+        self.0.core.waiting.something_came_free();
         if self.0.embedded {
             self.follow_inventory().await?;
         }

@@ -53,6 +53,34 @@ async fn valid_leases_are_told_from_those_that_have_run_out() {
 }
 
 #[tokio::test]
+async fn as_many_valid_leases_as_have_run_out_are_told_apart() {
+    let rig = Rig::new().await;
+    rig.set_up(12).await;
+    let take = async |ttl| {
+        let request = AcquireRequest::new(rig.redis.pool(), Token::random(), ttl);
+        let reply = rig.store().acquire(request).await.unwrap();
+        assert!(matches!(reply, AcquireReply::Granted(_)), "{reply:?}");
+    };
+    for _ in 0..5 {
+        take(TTL).await;
+        take(TTL / 2).await;
+    }
+    rig.redis.advance(TTL / 2).await;
+    let counts = async || {
+        let status = rig.json("status").await;
+        ["ready", "leased", "expired"].map(|state| status[state].as_u64().unwrap())
+    };
+    assert_eq!(counts().await, [2, 5, 5]);
+    let shown = rig.good("status").await.out;
+    let row = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    for name in ["leased", "expired"] {
+        assert_eq!(row(name).split_whitespace().nth(1), Some("5"), "{shown}");
+    }
+    rig.good("reap").await;
+    assert_eq!(counts().await, [2, 5, 0], "those that ran out rest");
+}
+
+#[tokio::test]
 async fn a_drain_waits_for_the_last_lease() {
     let rig = Rig::new().await;
     rig.set_up(1).await;

@@ -1,5 +1,7 @@
 //! The command line program, run as people run it.
 
+#[cfg(feature = "watch")]
+mod changes;
 mod doctor;
 mod ends;
 mod handbook;
