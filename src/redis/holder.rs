@@ -103,7 +103,8 @@ impl Holder {
                 Remedy::Nothing | Remedy::Leave | Remedy::Elsewhere | Remedy::Follow(_) => false,
                 Remedy::SendSource => !std::mem::replace(&mut by_source, true),
                 Remedy::Move => !std::mem::replace(&mut moved, true),
-                Remedy::Wait | Remedy::MoveAndWait => {
+                Remedy::AwaitSlot if !self.target.has_slots() => false,
+                Remedy::Wait | Remedy::AwaitSlot | Remedy::MoveAndWait => {
                     waits += 1;
                     wait_within(deadline, pause(FIRST_WAIT, LONGEST_WAIT, waits)).await
                 }
@@ -249,6 +250,15 @@ impl State {
 }
 
 impl Target {
+    /// Whether it keeps a part of what there is, which comes and goes.
+    fn has_slots(&self) -> bool {
+        match self {
+            #[cfg(feature = "redis-cluster")]
+            Self::Node(_) => true,
+            _ => false,
+        }
+    }
+
     async fn open(&self, opener: &Opener) -> Result<Link, Failure> {
         match self {
             Self::Server(address) => Link::open_primary(opener, address).await,
