@@ -201,7 +201,9 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unavailable { message, .. } => f.write_str(message),
-            Self::WithoutOrders => f.write_str("the pool's standing orders are on the move, or lost"),
+            Self::WithoutOrders => {
+                f.write_str("the pool's standing orders are on the move, or lost")
+            }
             Self::Refused { message, .. } => f.write_str(message),
             Self::Script { code } if is_plain(code) => {
                 write!(f, "the store's script failed: {code}")

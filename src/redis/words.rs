@@ -29,6 +29,7 @@ pub(crate) mod head {
         TOMBSTONED = "tombstoned";
         REAPED = "reaped";
         STATUS = "status";
+        PARKED = "parked";
         MEMBERS = "members";
         CHECKED = "checked";
         CHANGED = "changed";
@@ -36,6 +37,7 @@ pub(crate) mod head {
         SERVER = "server";
         RIGHTS = "rights";
         REMAINS = "remains";
+        SETTINGS = "settings";
         /// An order names an endpoint that is no member.
         UNKNOWN = "unknown";
         EXISTS = "exists";
@@ -67,7 +69,7 @@ pub(crate) mod head {
 pub(crate) mod code {
     words! {
         /// Arguments that this crate does not send.
-        #[cfg_attr(not(test), allow(dead_code, reason = "told by its code"))]
+        #[allow(dead_code, reason = "people are told of it by its code")]
         BADCALL = "BADCALL";
         /// The standing orders are not where the pool is: on a node to which a part of it has
         /// moved, or lost.

@@ -14,6 +14,7 @@ use super::arguments::Common;
 use super::exit::Code;
 use super::failure::Failure;
 use super::output::{Format, Report};
+use super::shell::quoted;
 
 /// The common settings of a call.
 pub(crate) struct Context {
@@ -164,6 +165,12 @@ impl Context {
         }
     }
 
+    /// The full name of a key of the pool.
+    pub(crate) fn key(&self, name: &str) -> String {
+        let pool = self.common.pool.as_deref().unwrap_or_default();
+        format!("{}:{{{pool}}}:{name}", self.namespace())
+    }
+
     /// A command that the reader may run, with the settings that this call was given.
     pub(crate) fn command(&self, command: &str) -> String {
         let mut line = format!("reqwest-lease {command}");
@@ -171,7 +178,7 @@ impl Context {
             line += &format!(" --pool {pool}");
         }
         if self.namespace() != "lease" {
-            line += &format!(" --namespace {}", self.namespace());
+            line += &format!(" --namespace {}", quoted(self.namespace()));
         }
         line
     }
@@ -179,7 +186,7 @@ impl Context {
     /// The same with the inventory.
     pub(crate) fn command_with_inventory(&self, command: &str) -> String {
         let path = self.inventory_path().unwrap_or(Path::new("FILE"));
-        format!("{} --inventory {}", self.command(command), path.display())
+        format!("{} --inventory {}", self.command(command), quoted(&path.to_string_lossy()))
     }
 }
 

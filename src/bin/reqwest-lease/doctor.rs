@@ -42,8 +42,11 @@ impl Doctor {
             Ok(store) => store,
             Err(error) => return unusable(context, error.into()),
         };
-        let mut diagnosis = self.examine(context, &store).await?;
         if self.repair {
+            user::may_repair(&store, &pool).await?;
+        }
+        let mut diagnosis = self.examine(context, &store).await?;
+        if self.repair && !diagnosis.has(pool::TYPES) && !diagnosis.has(pool::SETTINGS) {
             let mut mended = Vec::new();
             if diagnosis.has(pool::EXPIRED) {
                 let (leases, _) = reap::all(&store, &pool).await?;
@@ -51,7 +54,9 @@ impl Doctor {
             }
             if diagnosis.has(members::STATE) {
                 let repairs = store.repair(&pool, context.by()?).await?;
-                mended.push(format!("{} in the pool's state", count(repairs, "repair")));
+                if repairs > 0 {
+                    mended.push(format!("{} in the pool's state", count(repairs, "repair")));
+                }
             }
             diagnosis = self.examine(context, &store).await?;
             diagnosis.mended(mended);
@@ -78,7 +83,11 @@ impl Doctor {
                 None
             }
         };
-        let remains = store.remains(&pool).await;
+        let (remains, settings) =
+            (store.remains(&pool).await.ok(), store.settings(&pool).await.ok());
+        let explained = settings
+            .as_ref()
+            .is_some_and(|settings| pool::examine_settings(settings, context, &mut diagnosis));
         match store.status(&pool).await {
             Ok(status) => {
                 let status = match status.expired {
@@ -87,13 +96,16 @@ impl Doctor {
                     _ => pool::await_workers(store, status, context).await?,
                 };
                 pool::examine(&status, context, &mut diagnosis);
-                if let Ok(remains) = &remains {
+                if let Some(remains) = &remains {
                     pool::examine_types(remains, context, &mut diagnosis);
                 }
                 members::examine(store, &status, rights.as_ref(), context, &mut diagnosis).await?;
                 inventory::examine(store, &status, context, &mut diagnosis).await?;
             }
-            Err(error) => pool::examine_refusal(error, remains.ok(), context, &mut diagnosis)?,
+            Err(_) if explained => {}
+            Err(error) => {
+                pool::examine_refusal(error, remains, settings, context, &mut diagnosis)?;
+            }
         }
         Ok(diagnosis)
     }

@@ -73,7 +73,9 @@ impl From<Error> for Failure {
             Kind::InvalidCall if failure.message.ends_with("has been set up before") => {
                 failure.with_hint("`reqwest-lease sync` makes its members those of the inventory")
             }
-            Kind::PoolWithoutOrders => failure.with_hint("`reqwest-lease doctor` says what mends it"),
+            Kind::PoolWithoutOrders => {
+                failure.with_hint("`reqwest-lease doctor` says what mends it")
+            }
             Kind::PoolPaused => failure.with_hint("`reqwest-lease resume` ends a pause"),
             Kind::StoreUnavailable => {
                 failure.with_hint("the store's address comes from LEASE_REDIS_URL or its file")
