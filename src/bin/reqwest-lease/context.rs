@@ -175,10 +175,10 @@ impl Context {
     pub(crate) fn command(&self, command: &str) -> String {
         let mut line = format!("reqwest-lease {command}");
         if let Ok(pool) = self.pool() {
-            line += &format!(" --pool {pool}");
+            line += &option("pool", pool.as_str());
         }
         if self.namespace() != "lease" {
-            line += &format!(" --namespace {}", quoted(self.namespace()));
+            line += &option("namespace", self.namespace());
         }
         line
     }
@@ -188,6 +188,12 @@ impl Context {
         let path = self.inventory_path().unwrap_or(Path::new("FILE"));
         format!("{} --inventory {}", self.command(command), quoted(&path.to_string_lossy()))
     }
+}
+
+/// An option for a command to be copied, also with a value that looks like another.
+fn option(name: &str, value: &str) -> String {
+    let between = if value.starts_with('-') { '=' } else { ' ' };
+    format!(" --{name}{between}{}", quoted(value))
 }
 
 /// Ids and labels of an inventory file.

@@ -45,7 +45,13 @@ impl Doctor {
         if self.repair {
             user::may_repair(&store, &pool).await?;
         }
-        let mut diagnosis = self.examine(context, &store).await?;
+        let mut diagnosis = match self.examine(context, &store).await {
+            Ok(diagnosis) => diagnosis,
+            Err(failure) if failure.code() == Code::UNREACHABLE => {
+                return unusable(context, failure);
+            }
+            Err(failure) => return Err(failure),
+        };
         if self.repair && !diagnosis.has(pool::TYPES) && !diagnosis.has(pool::SETTINGS) {
             let mut mended = Vec::new();
             if diagnosis.has(pool::EXPIRED) {
@@ -117,16 +123,36 @@ fn unusable(context: &Context, failure: Failure) -> Result<Code, Failure> {
         return Err(failure);
     }
     let mut diagnosis = Diagnosis::default();
-    let mend = if failure.message().contains("replica") {
-        "put the primary's address into LEASE_REDIS_URL, or use Sentinel or a cluster"
-    } else if failure.message().contains("credentials") {
-        "check user and password in LEASE_REDIS_URL; `reqwest-lease acl` prints what users need"
-    } else if failure.code() == Code::UNREACHABLE {
-        "check the address in LEASE_REDIS_URL, and whether the server runs and answers"
-    } else {
-        "use a server that fits, Redis 7.0 or Valkey 7.2 or newer"
+    let known = MENDS.iter().find(|(what, _)| failure.message().contains(what));
+    let mend = match known {
+        Some((_, mend)) => mend,
+        None if failure.code() == Code::UNREACHABLE => {
+            "check the address in LEASE_REDIS_URL, and whether the server runs and answers"
+        }
+        None => "use a server that fits, Redis 7.0 or Valkey 7.2 or newer",
     };
     diagnosis.error("server", failure.message(), mend.to_owned());
     context.print(&diagnosis.report())?;
     Ok(failure.code())
 }
+
+/// What the library says of a server that it cannot use, and what mends that.
+const MENDS: [(&str, &str); 8] = [
+    ("replica", "put the primary's address into LEASE_REDIS_URL, or use Sentinel or a cluster"),
+    (
+        "credentials",
+        "check user and password in LEASE_REDIS_URL; `reqwest-lease acl` prints what users need",
+    ),
+    (
+        "user may not",
+        "run the command of `reqwest-lease acl observer` for this user, or of its role",
+    ),
+    ("loading its data", "wait: it is reading its files after a start"),
+    ("busy with a long script", "wait, or end the script with SCRIPT KILL; who sends it?"),
+    (
+        "cluster is down",
+        "see `redis-cli --cluster check`: slots without a primary, or too few nodes",
+    ),
+    ("is a cluster, but", "give --cluster, and the URLs of some of its nodes"),
+    ("as a cluster, but", "leave --cluster out"),
+];

@@ -35,6 +35,9 @@ pub struct ServerReport {
     pub memory_limit: Option<u64>,
     /// Its replicas.
     pub replicas: Vec<Replica>,
+    /// How many of them follow closely enough for a server that takes writes only with some
+    /// (`min-replicas-to-write`); `None` of one that takes them without.
+    pub good_replicas: Option<u64>,
 }
 
 /// A replica, as its primary sees it.
@@ -209,6 +212,7 @@ impl ServerReport {
             eviction: info.field("maxmemory_policy").to_owned(),
             used_memory: number("used_memory").unwrap_or(0),
             memory_limit: number("maxmemory").filter(|limit| *limit > 0),
+            good_replicas: number("min_slaves_good_slaves"),
             replicas: (0..number("connected_slaves").unwrap_or(0)).map(replica).collect(),
         }
     }

@@ -6,6 +6,9 @@ use crate::context::{Context, members};
 use crate::diagnosis::Diagnosis;
 use crate::failure::Failure;
 use crate::output::{count, some};
+use crate::shell::quoted;
+
+use super::pool::TYPES;
 
 /// Contradictions in the pool's state.
 pub(super) const STATE: &str = "state";
@@ -25,7 +28,9 @@ pub(super) async fn examine(
     };
     match found {
         Ok(found) => tell(found.iter().map(ToString::to_string), context, diagnosis),
-        Err(error) => diagnosis.unknown(format!("contradictions in the pool's state: {error}")),
+        // Keys of another type have been told of.
+        Err(_) if diagnosis.has(TYPES) => {}
+        Err(error) => unchecked(&error, context, diagnosis),
     }
     if !sees_tokens {
         diagnosis.unknown(
@@ -36,6 +41,18 @@ pub(super) async fn examine(
         quarantined(store, context, diagnosis).await?;
     }
     Ok(())
+}
+
+/// A state that could not be looked at is not one without faults.
+fn unchecked(error: &Error, context: &Context, diagnosis: &mut Diagnosis) {
+    let mend = match error.is_transient() {
+        true => context.command("doctor"),
+        false => format!(
+            "run the command of `reqwest-lease acl administrator --namespace {}` for this user",
+            quoted(context.namespace())
+        ),
+    };
+    diagnosis.warning("check", format!("the pool's state cannot be checked: {error}"), mend);
 }
 
 /// What contradicts itself in the list: time goes on between its readings, so only what stays.

@@ -197,7 +197,10 @@ pub(super) fn examine_refusal(
         (Kind::StoreRefused, _) => diagnosis.error(
             "user",
             format!("the pool cannot be read: {error}"),
-            "run the command of `reqwest-lease acl observer` for this user".into(),
+            format!(
+                "run the command of `reqwest-lease acl observer --namespace {}` for this user",
+                quoted(context.namespace())
+            ),
         ),
         (Kind::PoolWithoutOrders, _) => diagnosis.error(
             "orders",
