@@ -321,7 +321,7 @@ async fn a_sound_pool_of_a_hundred_thousand_has_no_findings_and_no_call_takes_lo
     eprintln!("the server took {took:.0} ms, the program {own:.2} s of an unoptimised build");
     assert!(took < 2000.0, "the server took {took} ms");
 
-    let aside = (0..20_000).map(|nth| EndpointId::new(&format!("e{nth}")).unwrap()).collect();
+    let aside = (0..20_000).map(|nth| EndpointId::new(format!("e{nth}")).unwrap()).collect();
     let disable = AdminRequest::new(rig.redis.pool(), Order::Disable(aside));
     rig.store().administer(disable).await.unwrap();
     let before = rig.redis.calls("evalsha_ro").await;
