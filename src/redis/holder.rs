@@ -251,12 +251,14 @@ impl State {
 
 impl Target {
     /// Whether it keeps a part of what there is, which comes and goes.
+    #[cfg(feature = "redis-cluster")]
     fn has_slots(&self) -> bool {
-        match self {
-            #[cfg(feature = "redis-cluster")]
-            Self::Node(_) => true,
-            _ => false,
-        }
+        matches!(self, Self::Node(_))
+    }
+
+    #[cfg(not(feature = "redis-cluster"))]
+    fn has_slots(&self) -> bool {
+        false
     }
 
     async fn open(&self, opener: &Opener) -> Result<Link, Failure> {
