@@ -30,6 +30,12 @@ impl Failure {
         self
     }
 
+    /// With what had been done before.
+    pub(crate) fn after(mut self, what: &str) -> Self {
+        self.message += &format!("; {what}");
+        self
+    }
+
     pub(crate) fn code(&self) -> Code {
         self.code
     }
