@@ -49,6 +49,13 @@ impl Probed {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Something is sent: whoever drops the probe from now on gives up in the middle.
+    fn begin(&self) {
+        if let Some(lease) = &mut self.state().lease {
+            lease.note(Outcome::Cancelled);
+        }
+    }
+
     fn note(&self, outcome: Outcome) {
         let mut state = self.state();
         state.seen = Some(outcome);
@@ -141,7 +148,7 @@ impl Hold {
         match self {
             Self::Own(lease) => lease.note(Outcome::Cancelled),
             Self::Lent(held, site) => held.note(Outcome::Cancelled, site.clone()),
-            Self::Probed(_) => {}
+            Self::Probed(probed) => probed.begin(),
         }
     }
 

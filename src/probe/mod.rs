@@ -43,6 +43,9 @@ struct Seen {
 /// No service says more about an address.
 const MOST_OF_BODY: usize = 16 << 10;
 
+/// Keeps sums of instants representable.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 impl Engine {
     pub(crate) async fn probe(
         &self,
@@ -74,7 +77,7 @@ impl Engine {
 impl Probe<'_> {
     async fn run(self, url: Url) -> Result<ProbeReport, Error> {
         let is_https = url.scheme() == "https";
-        let until = Instant::now() + self.options.timeout;
+        let until = Instant::now() + self.options.timeout.min(LONGEST);
         let lease = self.lease().await?;
         let seen = self.ask(url, lease, until).await?;
         let outcome = seen.outcome.unwrap_or(Outcome::Unknown);
@@ -118,7 +121,7 @@ impl Probe<'_> {
             exclude: Vec::new(),
             prefer: Some(self.endpoint.id().clone()),
         };
-        let (lease, _) = self.pool.lease(wants, self.options.timeout).await?;
+        let (lease, _) = self.pool.lease(wants, self.options.timeout.min(LONGEST)).await?;
         if lease.endpoint().id() == self.endpoint.id() {
             return Ok(Some(lease));
         }
