@@ -28,6 +28,8 @@ pub(crate) struct Lease {
     generation: u64,
     ttl: Duration,
     site: Option<Site>,
+    /// What was seen of the endpoint before is no news on what this lease sees.
+    asked: Instant,
     /// When the store ends it at the earliest, unless it is renewed.
     ends: Option<Instant>,
     trusted_until: Option<Instant>,
@@ -108,7 +110,7 @@ impl Lease {
         let Some(endpoint) = pool.endpoint(&grant.endpoint) else {
             shared.core.counters.unknown_endpoints.add_one();
             tracing::debug!(pool = %shared.core.name, endpoint = %grant.endpoint, "not in the inventory");
-            give_back(&pool, &grant, Outcome::Unused, None, ends);
+            give_back(&pool, (&grant, asked), Outcome::Unused, None, ends);
             return Err(pool.lacks(&grant.endpoint));
         };
         let trusted_until =
@@ -119,6 +121,7 @@ impl Lease {
             generation,
             ttl: wants.ttl,
             site: wants.site.clone(),
+            asked,
             ends,
             trusted_until,
             trust: None,
@@ -227,7 +230,8 @@ impl Drop for Lease {
             self.pool.0.core.counters.expirations.add_one();
         }
         self.pool.0.core.times.hold.record(self.outcome.as_str(), self.held);
-        give_back(&self.pool, &self.grant, self.outcome, self.site.take(), ends);
+        let granted = (&self.grant, self.asked);
+        give_back(&self.pool, granted, self.outcome, self.site.take(), ends);
         if let (true, Some(term)) = (self.cancel, self.grant.term) {
             self.pool.cancel(term.token);
         }
@@ -236,13 +240,13 @@ impl Drop for Lease {
 
 fn give_back(
     pool: &Pool,
-    grant: &Grant,
+    (grant, asked): (&Grant, Instant),
     outcome: Outcome,
     site: Option<Site>,
     ends: Option<Instant>,
 ) {
     let shared = &pool.0;
-    let verdict = pool.judge(grant, outcome, site.as_ref());
+    let verdict = pool.judge((grant, asked), outcome, site.as_ref());
     if verdict != Verdict::default().with_strike(verdict.strike) {
         tracing::debug!(
             pool = %shared.core.name,
