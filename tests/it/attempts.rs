@@ -272,7 +272,7 @@ async fn a_site_cannot_pick_off_endpoints_that_have_worked() {
     }
     client.get("http://bad.test/").send().await.unwrap().bytes().await.unwrap();
     let status = pool.status().await.unwrap();
-    assert_eq!((status.quarantined, status.cooling, status.ready), (0, 1, 1));
+    assert_eq!((status.quarantined, status.cooling, status.ready), (0, 0, 2));
 }
 
 #[tokio::test]
