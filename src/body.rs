@@ -40,7 +40,8 @@ impl Cargo {
     /// Shows the classifier what has come of the body, when that is all it wants or will get.
     fn look(&mut self, is_all: bool) {
         if let Some(preview) = self.preview.take_if(|preview| is_all || preview.is_full()) {
-            self.outcome = preview.outcome(&*self.classifier);
+            let look = |classifier: &dyn Classifier| preview.outcome(classifier);
+            self.outcome = self.hold.pool().classified(&*self.classifier, look);
         }
     }
 
@@ -54,7 +55,7 @@ impl Cargo {
 }
 
 /// Gives the response a body that carries lease and passage, and tells how it came about.
-pub(crate) fn load(response: Response, cargo: Cargo, info: LeaseInfo) -> Response {
+pub(crate) fn load(response: Response, mut cargo: Cargo, info: LeaseInfo) -> Response {
     let url = response.url().clone();
     let (mut parts, body) = http::Response::<Body>::from(response).into_parts();
     parts.extensions.insert(info);
@@ -63,6 +64,7 @@ pub(crate) fn load(response: Response, cargo: Cargo, info: LeaseInfo) -> Respons
         parts.extensions.extend(mem::take(carrier.extensions_mut()));
     }
     let body = if is_over(&body) {
+        cargo.look(true);
         let outcome = cargo.outcome;
         cargo.end(outcome);
         body
@@ -202,8 +204,9 @@ fn poll(state: &mut State, cx: &mut Context<'_>) -> Polled {
             Polled::Frame(frame, last)
         }
         Poll::Ready(Some(Err(error))) => {
-            let Cargo { classifier, route, .. } = &open.cargo;
-            let outcome = classifier.failure(&Failed::new(&error, *route, Phase::Body));
+            let Cargo { hold, classifier, route, .. } = &open.cargo;
+            let failed = Failed::new(&error, *route, Phase::Body);
+            let outcome = hold.pool().classified(&**classifier, |it| it.failure(&failed));
             Polled::Failed(Box::new(error), outcome)
         }
         Poll::Ready(None) => Polled::Ended,
