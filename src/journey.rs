@@ -225,6 +225,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         );
         let (kind, what) = match outcome {
             Outcome::ProxyUnreachable => (Kind::ProxyUnreachable, "could not be reached"),
+            Outcome::TunnelCut => (Kind::ProxyUnreachable, "hung up instead of opening a tunnel"),
             Outcome::CredentialsRefused => (Kind::CredentialsRefused, REFUSED),
             Outcome::ProxyDenied => (Kind::ProxyDenied, "forbids the target"),
             _ => {

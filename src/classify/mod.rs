@@ -116,9 +116,9 @@ impl<'a> Failed<'a> {
 /// It only looks: what is done about an outcome is a [`Judge`](crate::Judge)'s. Both methods
 /// have the default classifier's answer as their own default.
 ///
-/// Three outcomes of a failed send also decide that the request is sent again through another
+/// Four outcomes of a failed send also decide that the request is sent again through another
 /// endpoint: give [`ProxyUnreachable`](Outcome::ProxyUnreachable),
-/// [`CredentialsRefused`](Outcome::CredentialsRefused) and
+/// [`TunnelCut`](Outcome::TunnelCut), [`CredentialsRefused`](Outcome::CredentialsRefused) and
 /// [`ProxyDenied`](Outcome::ProxyDenied) only when the target has surely seen
 /// nothing of it. [`CredentialsDoubted`](Outcome::CredentialsDoubted) as the outcome of an answer
 /// has another endpoint asked the same.

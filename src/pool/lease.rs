@@ -273,7 +273,7 @@ fn severity(outcome: Outcome) -> u8 {
         Outcome::Unknown | Outcome::Throttled => 3,
         Outcome::TargetTls | Outcome::TargetUnreachable => 4,
         Outcome::Expired => 5,
-        Outcome::BodyCut | Outcome::Stalled => 6,
+        Outcome::TunnelCut | Outcome::BodyCut | Outcome::Stalled => 6,
         Outcome::TunnelRefused | Outcome::ProxyDenied | Outcome::Banned => 7,
         Outcome::ProxyUnreachable => 8,
         Outcome::CredentialsDoubted => 9,
