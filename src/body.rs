@@ -45,12 +45,15 @@ impl Cargo {
         }
     }
 
-    /// Gives everything back, and tells how it ended.
-    fn end(self, outcome: Outcome) {
+    /// Gives everything back, and tells how it ended; `served` when nobody waited for more.
+    fn end(self, outcome: Outcome, served: bool) {
         let Self { hold, passage, report, .. } = self;
         drop(passage);
         let span = report.map_or_else(Span::none, |report| report.ended(hold.pool(), outcome));
-        span.in_scope(|| hold.finish(outcome));
+        span.in_scope(|| match outcome {
+            Outcome::Cancelled if served => hold.leave(),
+            outcome => hold.finish(outcome),
+        });
     }
 }
 
@@ -66,7 +69,7 @@ pub(crate) fn load(response: Response, mut cargo: Cargo, info: LeaseInfo) -> Res
     let body = if is_over(&body) {
         cargo.look(true);
         let outcome = cargo.outcome;
-        cargo.end(outcome);
+        cargo.end(outcome, true);
         body
     } else {
         // RFC 9113 section 8.1: also after as many bytes as Content-Length says.
@@ -132,7 +135,8 @@ impl Open {
             (Outcome::Success, Some(outcome)) | (_, Some(outcome @ Outcome::Expired)) => outcome,
             (said, _) => said,
         };
-        cargo.end(outcome);
+        // Who waits for more of it has not been served.
+        cargo.end(outcome, reader.is_none());
         reader
     }
 }
@@ -193,6 +197,7 @@ fn poll(state: &mut State, cx: &mut Context<'_>) -> Polled {
     }
     match Pin::new(&mut open.body).poll_frame(cx) {
         Poll::Ready(Some(Ok(frame))) => {
+            open.reader = None;
             if let (Some(preview), Some(data)) = (&mut open.cargo.preview, frame.data_ref()) {
                 preview.add(data);
                 open.cargo.look(false);

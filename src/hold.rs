@@ -161,6 +161,14 @@ impl Hold {
         }
     }
 
+    /// Ends an exchange whose caller gave up what the endpoint had served.
+    pub(crate) fn leave(self) {
+        match self {
+            Self::Own(lease) => lease.leave(),
+            other => other.finish(Outcome::Cancelled),
+        }
+    }
+
     /// Runs a future for as long as the lease may be relied on; `None` when it ran out. The future
     /// is not polled after that: a process that slept has much to go on with.
     pub(crate) async fn within_trust<F: Future>(&self, future: F) -> Option<F::Output> {

@@ -37,6 +37,8 @@ pub(crate) struct Lease {
     trust: Option<Trust>,
     renewal: Option<AbortHandle>,
     outcome: Outcome,
+    /// Whether a caller gave up what was served.
+    served: bool,
     /// A repeated acquire may still take place, and must not find the token free.
     cancel: bool,
     held: Stopwatch,
@@ -110,7 +112,7 @@ impl Lease {
         let Some(endpoint) = pool.endpoint(&grant.endpoint) else {
             shared.core.counters.unknown_endpoints.add_one();
             tracing::debug!(pool = %shared.core.name, endpoint = %grant.endpoint, "not in the inventory");
-            give_back(&pool, (&grant, asked), Outcome::Unused, None, ends);
+            give_back(&pool, (&grant, asked), (Outcome::Unused, false), None, ends);
             return Err(pool.lacks(&grant.endpoint));
         };
         let trusted_until =
@@ -127,6 +129,7 @@ impl Lease {
             trust: None,
             renewal: None,
             outcome: Outcome::Unused,
+            served: false,
             cancel: false,
             held: Stopwatch::since(asked),
             pool,
@@ -205,6 +208,12 @@ impl Lease {
         self.note(outcome);
     }
 
+    /// Gives it back because its caller gave up what the endpoint had served.
+    pub(crate) fn leave(mut self) {
+        self.served = true;
+        self.note(Outcome::Cancelled);
+    }
+
     /// Renews it until it is dropped or lost.
     pub(crate) fn keep_alive(&mut self) {
         let (Some(trust), Some(term), None) = (self.trust(), self.grant.term, &self.renewal) else {
@@ -230,8 +239,8 @@ impl Drop for Lease {
             self.pool.0.core.counters.expirations.add_one();
         }
         self.pool.0.core.times.hold.record(self.outcome.as_str(), self.held);
-        let granted = (&self.grant, self.asked);
-        give_back(&self.pool, granted, self.outcome, self.site.take(), ends);
+        let (granted, seen) = ((&self.grant, self.asked), (self.outcome, self.served));
+        give_back(&self.pool, granted, seen, self.site.take(), ends);
         if let (true, Some(term)) = (self.cancel, self.grant.term) {
             self.pool.cancel(term.token);
         }
@@ -241,12 +250,12 @@ impl Drop for Lease {
 fn give_back(
     pool: &Pool,
     (grant, asked): (&Grant, Instant),
-    outcome: Outcome,
+    (outcome, served): (Outcome, bool),
     site: Option<Site>,
     ends: Option<Instant>,
 ) {
     let shared = &pool.0;
-    let verdict = pool.judge((grant, asked), outcome, site.as_ref());
+    let verdict = pool.judge((grant, asked), (outcome, served), site.as_ref());
     if verdict != Verdict::default().with_strike(verdict.strike) {
         tracing::debug!(
             pool = %shared.core.name,

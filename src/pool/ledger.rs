@@ -156,7 +156,7 @@ impl Ledger {
     ) -> Weighed<'a> {
         let (now, outcome) = (Instant::now(), evidence.outcome);
         let mut state = self.state();
-        let others = state.note((endpoint, since), outcome, evidence.site, now, self.guard.within);
+        let others = state.note((endpoint, since), &evidence, now, self.guard.within);
         let news = state.brake(&self.guard, members, now);
         let mut evidence = Evidence { others, braked: state.braked, ..evidence };
         if outcome.is_weak() {
@@ -195,16 +195,17 @@ impl State {
     fn note(
         &mut self,
         (endpoint, since): (&EndpointId, Instant),
-        outcome: Outcome,
-        site: Option<&Site>,
+        evidence: &Evidence<'_>,
         now: Instant,
         within: Duration,
     ) -> Others {
+        let Evidence { outcome, served, site, .. } = *evidence;
+        let served = served || outcome == Outcome::Success;
         let failed_later = |until: Instant| until > later(since, within);
         // A lease that began before a failure is no news on what came of that.
         if !self.failing.until(endpoint).is_some_and(failed_later) {
             self.away.remove(endpoint);
-            if outcome == Outcome::Success {
+            if served {
                 self.weak.remove(endpoint);
                 self.failing.remove(endpoint);
             }
@@ -212,7 +213,7 @@ impl State {
         if outcome.is_against() {
             self.failing.set(endpoint, later(now, within));
         }
-        let reached = matches!(outcome, Outcome::Success | Outcome::Banned);
+        let reached = served || outcome == Outcome::Banned;
         // A failure to reach the endpoint says nothing of the site.
         let failed = outcome.is_weak() || is_the_targets(outcome);
         let Some(site) = site.filter(|_| reached || failed) else { return Others::Unknown };

@@ -20,11 +20,11 @@ impl Pool {
     pub(super) fn judge(
         &self,
         (grant, since): (&Grant, Instant),
-        outcome: Outcome,
+        (outcome, served): (Outcome, bool),
         site: Option<&Site>,
     ) -> Verdict {
         let shared = &self.0;
-        let evidence = Evidence::new(outcome, grant.strikes).at(site);
+        let evidence = Evidence { served, ..Evidence::new(outcome, grant.strikes).at(site) };
         let Weighed { evidence, news } =
             shared.ledger.weigh(&grant.endpoint, since, evidence, self.members());
         if let Some(braked) = news {

@@ -69,6 +69,7 @@ impl<J: Judge + ?Sized> Judge for Box<J> {
 /// | unknown | a [`mild`](Self::mild) step once there was weak evidence at another site |
 /// | banned | shun of the pair for [`ban`](Self::ban) |
 /// | target unreachable, target TLS | the shun of [`target`](Self::target), if there is one |
+/// | cancelled | cooldown after use; strikes reset if the endpoint [served](Evidence::served) what was given up |
 /// | unused | nothing |
 /// | all others | cooldown after use |
 ///
@@ -177,6 +178,7 @@ impl Judge for DefaultJudge {
         let others = evidence.others;
         match evidence.outcome {
             Outcome::Success => self.used().with_strike(Strike::Reset),
+            Outcome::Cancelled if evidence.served => self.used().with_strike(Strike::Reset),
             Outcome::ProxyUnreachable => self.strong(evidence, !evidence.braked),
             // Too many wrong logins may close an account.
             Outcome::CredentialsDoubted => self.strong(evidence, true),

@@ -277,7 +277,6 @@ async fn a_held_lease_has_its_worst_held_against_the_site_where_it_was() {
     assert_eq!((usable(&pool, "a.test").await, usable(&pool, "b.test").await), (2, 3));
 }
 
-/// The twin is what the stores do with strikes: n at once are one failure.
 #[tokio::test(start_paused = true)]
 async fn holders_at_once_that_fail_at_once_are_one_failure() {
     let pool = pool(3, |builder| builder.mode(Mode::Shared)).await;
@@ -332,4 +331,24 @@ async fn the_memory_of_weak_failures_is_bounded() {
         sleep(seconds(60)).await;
     }
     assert!(pool.0.ledger.weak() <= 2 * 60 + 1, "{}", pool.0.ledger.weak());
+}
+
+/// Who looks at heads alone never reads a body to its end.
+#[tokio::test(start_paused = true)]
+async fn what_was_served_and_then_given_up_clears_what_a_success_does() {
+    let pool = pool(3, |builder| builder).await;
+    for nth in 0..3 {
+        sees(&pool, nth, "a.test", Outcome::ProxyUnreachable).await;
+    }
+    let after = async |serves: bool| {
+        for nth in 0..3 {
+            let lease = on(&pool, nth, "a.test").await;
+            if serves { lease.leave() } else { lease.finish(Outcome::Cancelled) }
+        }
+        let list = pool.list().await.unwrap();
+        (pool.is_braked(), list.iter().map(|member| member.strikes).sum::<u32>())
+    };
+    sleep(seconds(2)).await;
+    assert_eq!(after(false).await, (true, 2), "the twin");
+    assert_eq!(after(true).await, (false, 0));
 }

@@ -1,14 +1,17 @@
 //! Bodies that break off, stall, or come from a caller that fails.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http::header::CONTENT_ENCODING;
 use http::{HeaderValue, Method, StatusCode};
 use reqwest::{Body, Request};
-use reqwest_lease::{Answer, Classifier, DefaultClassifier, Failed, LeaseInfo, Outcome, Site};
+use reqwest_lease::{
+    Answer, Classifier, DefaultClassifier, Endpoint, EndpointId, Evidence, Failed, Inventory,
+    Judge, LeaseInfo, LeaseMiddleware, Outcome, Pool, PoolName, Site, Verdict,
+};
 
 use super::scene::{BRIEF, Targets, Watched};
 use crate::local::proxy::{ForwardProxy, Manners};
@@ -298,5 +301,43 @@ async fn a_classifier_that_panics_leaves_it_to_the_default_one() {
         }
         assert_eq!(watched.outcome(), expected);
         assert_eq!(watched.pool.counts().panics, panics, "{expected}");
+    }
+}
+
+/// Remembers whether what was given up had been served.
+#[derive(Clone, Default)]
+struct Served(Arc<Mutex<Vec<(Outcome, bool)>>>);
+
+impl Judge for Served {
+    fn judge(&self, evidence: Evidence<'_>) -> Verdict {
+        self.0.lock().unwrap().push((evidence.outcome, evidence.served));
+        Verdict::default()
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_left_has_been_served_unless_it_was_waited_for() {
+    let tap = Tap::start().await;
+    for (path, reads, waits, served) in [
+        ("endless", 0, false, true),
+        ("endless", 2, false, true),
+        ("quiet", 0, false, true),
+        ("quiet", 0, true, false),
+    ] {
+        let (spy, id) = (Served::default(), EndpointId::new("a").unwrap());
+        let endpoint = Endpoint::new(id, &tap.url(), None).unwrap();
+        let inventory = Inventory::from_endpoints([endpoint]).unwrap();
+        let pool = Pool::builder(PoolName::new("vn").unwrap(), inventory).judge(spy.clone());
+        let middleware = LeaseMiddleware::builder(pool.build().await.unwrap()).build().unwrap();
+        let url = format!("http://a.test/{path}");
+        let mut response = middleware.into_client().get(url).send().await.unwrap();
+        for _ in 0..reads {
+            response.chunk().await.unwrap().unwrap();
+        }
+        if waits {
+            assert!(response.chunk().now_or_never().is_none());
+        }
+        drop(response);
+        assert_eq!(*spy.0.lock().unwrap(), [(Outcome::Cancelled, served)], "{path} {reads}");
     }
 }
