@@ -114,7 +114,8 @@ impl<'a> Failed<'a> {
 /// Turns what was seen of an exchange into an [`Outcome`].
 ///
 /// It only looks: what is done about an outcome is a [`Judge`](crate::Judge)'s. Both methods
-/// have the default classifier's answer as their own default.
+/// have the default classifier's answer as their own default. One that panics is counted
+/// ([`Counts::panics`](crate::Counts::panics)), and the default classifier is asked instead.
 ///
 /// Four outcomes of a failed send also decide that the request is sent again through another
 /// endpoint: give [`ProxyUnreachable`](Outcome::ProxyUnreachable),
