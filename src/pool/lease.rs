@@ -28,6 +28,8 @@ pub(crate) struct Lease {
     generation: u64,
     ttl: Duration,
     site: Option<Site>,
+    /// What was seen of the endpoint before is no news on what this lease sees.
+    asked: Instant,
     /// When the store ends it at the earliest, unless it is renewed.
     ends: Option<Instant>,
     trusted_until: Option<Instant>,
@@ -35,6 +37,8 @@ pub(crate) struct Lease {
     trust: Option<Trust>,
     renewal: Option<AbortHandle>,
     outcome: Outcome,
+    /// Whether a caller gave up what was served.
+    served: bool,
     /// A repeated acquire may still take place, and must not find the token free.
     cancel: bool,
     held: Stopwatch,
@@ -108,7 +112,7 @@ impl Lease {
         let Some(endpoint) = pool.endpoint(&grant.endpoint) else {
             shared.core.counters.unknown_endpoints.add_one();
             tracing::debug!(pool = %shared.core.name, endpoint = %grant.endpoint, "not in the inventory");
-            give_back(&pool, &grant, Outcome::Unused, None, ends);
+            give_back(&pool, (&grant, asked), (Outcome::Unused, false), None, ends);
             return Err(pool.lacks(&grant.endpoint));
         };
         let trusted_until =
@@ -119,11 +123,13 @@ impl Lease {
             generation,
             ttl: wants.ttl,
             site: wants.site.clone(),
+            asked,
             ends,
             trusted_until,
             trust: None,
             renewal: None,
             outcome: Outcome::Unused,
+            served: false,
             cancel: false,
             held: Stopwatch::since(asked),
             pool,
@@ -202,6 +208,12 @@ impl Lease {
         self.note(outcome);
     }
 
+    /// Gives it back because its caller gave up what the endpoint had served.
+    pub(crate) fn leave(mut self) {
+        self.served = true;
+        self.note(Outcome::Cancelled);
+    }
+
     /// Renews it until it is dropped or lost.
     pub(crate) fn keep_alive(&mut self) {
         let (Some(trust), Some(term), None) = (self.trust(), self.grant.term, &self.renewal) else {
@@ -227,7 +239,8 @@ impl Drop for Lease {
             }
         }
         self.pool.0.core.times.hold.record(self.outcome.as_str(), self.held);
-        give_back(&self.pool, &self.grant, self.outcome, self.site.take(), ends);
+        let (granted, seen) = ((&self.grant, self.asked), (self.outcome, self.served));
+        give_back(&self.pool, granted, seen, self.site.take(), ends);
         if let (true, Some(term)) = (self.cancel, self.grant.term) {
             self.pool.cancel(term.token);
         }
@@ -236,13 +249,13 @@ impl Drop for Lease {
 
 fn give_back(
     pool: &Pool,
-    grant: &Grant,
-    outcome: Outcome,
+    (grant, asked): (&Grant, Instant),
+    (outcome, served): (Outcome, bool),
     site: Option<Site>,
     ends: Option<Instant>,
 ) {
     let shared = &pool.0;
-    let verdict = pool.judge(grant, outcome, site.as_ref());
+    let verdict = pool.judge((grant, asked), (outcome, served), site.as_ref());
     tell(&shared.core.name, &grant.endpoint, outcome, &verdict);
     // The verdict on a grant of a shared pool has no deadline.
     let ends = ends.unwrap_or_else(|| Instant::now() + shared.settings.ttl);
@@ -270,7 +283,7 @@ fn severity(outcome: Outcome) -> u8 {
         Outcome::Unknown | Outcome::Throttled => 3,
         Outcome::TargetTls | Outcome::TargetUnreachable => 4,
         Outcome::Expired => 5,
-        Outcome::BodyCut | Outcome::Stalled => 6,
+        Outcome::TunnelCut | Outcome::BodyCut | Outcome::Stalled => 6,
         Outcome::TunnelRefused | Outcome::ProxyDenied | Outcome::Banned => 7,
         Outcome::ProxyUnreachable => 8,
         Outcome::CredentialsDoubted => 9,

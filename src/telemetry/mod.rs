@@ -75,8 +75,8 @@ counters! {
     renewals_failed: Counter of RENEWALS_FAILED,
     /// Grants of endpoints that the inventory here does not have, given back unused.
     unknown_endpoints: Counter of UNKNOWN_ENDPOINTS,
-    /// Panics of the judge, the store or a response's body that were caught where others would have
-    /// suffered.
+    /// Panics of the judge, the classifier, the store or a response's body that were caught where
+    /// others would have suffered.
     panics: Counter of PANICS,
     /// Times that so many endpoints failed that verdicts were braked.
     brakes: Counter of BRAKES,

@@ -156,7 +156,7 @@ metrics! {
     RELEASES_FAILED Counter "releases_failed_total" COUNT ["pool"]
         "Releases that were given up; the lease's deadline ends it.";
     PANICS Counter "panics_total" COUNT ["pool"]
-        "Panics of judge, store or body that were caught where others would have suffered.";
+        "Panics of judge, classifier, store or body that were caught where others would have suffered.";
     BRAKES Counter "brakes_total" COUNT ["pool"]
         "Times that so many endpoints failed that verdicts were braked.";
     EXPIRATIONS Counter "expirations_total" COUNT ["pool"]
