@@ -98,6 +98,11 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
+/// Writes a line to standard error. Where nobody reads that, nothing can be done about it.
+pub(crate) fn note(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
 /// `1 endpoint`, `2 endpoints`.
 pub(crate) fn count(number: usize, what: &str) -> String {
     match number {

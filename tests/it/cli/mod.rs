@@ -3,6 +3,7 @@
 mod doctor;
 mod ends;
 mod handbook;
+mod import;
 mod leases;
 mod roles;
 mod secrets;
