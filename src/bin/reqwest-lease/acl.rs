@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::exit::Code;
 use super::failure::Failure;
-use super::output::Report;
+use super::output::{Report, note};
 
 /// Print the rules of the server's users for workers, administrators and observers
 ///
@@ -72,7 +72,7 @@ impl Acl {
             report = report.line(command(*role));
         }
         context.print(&report)?;
-        eprintln!("give each a password of its own: ACL SETUSER <name> ><password>");
+        note("give each a password of its own: ACL SETUSER <name> ><password>");
         Ok(Code::DONE)
     }
 }

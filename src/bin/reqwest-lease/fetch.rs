@@ -26,10 +26,10 @@ pub(crate) struct Fetch {
     #[arg(long, default_value = "30s", value_parser = time::parse, value_name = "TIME")]
     max_wait: Duration,
     /// Longest time for all of it
-    #[arg(long, default_value = "60s", value_parser = time::parse, value_name = "TIME")]
+    #[arg(long, default_value = "60s", value_parser = time::parse_some, value_name = "TIME")]
     within: Duration,
     /// Most endpoints to try
-    #[arg(long, default_value_t = 3, value_name = "NUMBER")]
+    #[arg(long, default_value_t = 3, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     attempts: u32,
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::context::{Context, members};
 use super::exit::Code;
 use super::failure::Failure;
-use super::output::Report;
+use super::output::{Report, note};
 use super::selection::Labels;
 use super::time;
 
@@ -67,7 +67,7 @@ impl List {
         let rows = shown.iter().map(|member| row(member, snapshot.as_ref())).collect();
         context.print(&Report::new(Value::Array(json)).table(&columns, rows))?;
         if shown.len() < all {
-            eprintln!("{} of {all}", shown.len());
+            note(&format!("{} of {all}", shown.len()));
         }
         Ok(Code::DONE)
     }
