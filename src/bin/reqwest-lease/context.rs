@@ -44,6 +44,10 @@ impl Context {
             .map_err(|why| Failure::usage(format!("the pool's name is not valid: {why}")))
     }
 
+    pub(crate) fn names_a_pool(&self) -> bool {
+        self.common.pool.is_some()
+    }
+
     /// Who is asking: `--by`, else LEASE_BY, else the user who is logged in, if that is a name.
     pub(crate) fn by(&self) -> Result<Option<AdminName>, Failure> {
         match &self.common.by {

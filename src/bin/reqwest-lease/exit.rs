@@ -32,7 +32,7 @@ const MEANINGS: [(Code, &str); 8] = [
     (Code::REFUSED, "refused: not allowed, not confirmed, or not possible as the pool is"),
     (Code::NOT_SET_UP, "the pool is not set up"),
     (Code::FINDINGS, "findings of doctor and inventory check, differences of sync --dry-run"),
-    (Code::LATE, "not in time: no endpoint came free, or a drain has not ended"),
+    (Code::LATE, "not in time: no endpoint came free, or a fetch or a drain has not ended"),
 ];
 
 /// The table of codes as text.

@@ -25,6 +25,11 @@ impl Failure {
         Self::new(Code::USAGE, message)
     }
 
+    /// Somebody wanted it to end.
+    pub(crate) fn interrupted() -> Self {
+        Self::new(Code::FAILED, "interrupted")
+    }
+
     /// With what to do about it.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

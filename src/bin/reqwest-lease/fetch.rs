@@ -10,6 +10,7 @@ use url::Url;
 use super::context::Context;
 use super::exit::Code;
 use super::failure::Failure;
+use super::interrupt;
 use super::output::Report;
 use super::time;
 
@@ -43,13 +44,19 @@ impl Fetch {
         let inventory = Inventory::from_file(context.needed_inventory("fetch")?).await?;
         let store = context.store().await?;
         let largest = store.status(&name).await?.config.largest_ttl;
+        // What is over then is the exchange, and not the lease.
+        let ttl = self.within.saturating_add(BEYOND).min(largest);
         let pool = Pool::builder(name, inventory)
             .store(store)
-            .ttl(self.within.min(largest))
+            .ttl(ttl)
             .max_wait(self.max_wait)
             .build()
             .await?;
-        let told = self.exchange(context, &pool, url).await;
+        let told = tokio::select! {
+            told = self.exchange(context, &pool, url) => told,
+            _ = interrupt::wanted() => Err(Failure::interrupted()),
+        };
+        // However it ended, the endpoint is given back.
         pool.shutdown().await;
         told
     }
@@ -95,6 +102,9 @@ impl Fetch {
     }
 }
 
+/// From the longest time for an exchange to the deadline of its lease.
+const BEYOND: Duration = Duration::from_secs(10);
+
 fn failed(error: &reqwest_middleware::Error) -> Failure {
     match (Error::find_in(error), error) {
         (Some(error), _) => error.clone().into(),
@@ -125,5 +135,6 @@ fn cut_off(error: &reqwest::Error) -> Failure {
         Some(last.to_string())
     };
     let why = cause(error).map(|why| format!(": {why}")).unwrap_or_default();
-    Failure::new(Code::FAILED, format!("{what}{why}"))
+    let code = if error.is_timeout() { Code::LATE } else { Code::FAILED };
+    Failure::new(code, format!("{what}{why}"))
 }

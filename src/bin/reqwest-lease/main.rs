@@ -13,6 +13,7 @@ mod failure;
 mod fetch;
 mod import;
 mod init;
+mod interrupt;
 mod inventory;
 mod list;
 mod members;

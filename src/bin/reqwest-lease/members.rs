@@ -7,7 +7,7 @@ use serde_json::json;
 use super::context::Context;
 use super::exit::Code;
 use super::failure::Failure;
-use super::output::{Report, count, note};
+use super::output::{Report, count, note, some};
 use super::selection::{Selection, parse};
 
 /// Add endpoints to a pool, or change their weights
@@ -61,11 +61,11 @@ pub(crate) struct Remove {
 
 impl Remove {
     pub(crate) async fn run(self, context: &Context) -> Result<Code, Failure> {
-        let ids = self.selection.resolve(context).await?;
+        let (store, ids) = self.selection.resolve(context).await?;
         let named = ids.len();
         let pool = context.pool()?;
-        context.confirm(&format!("remove {} from pool {pool}", count(named, "endpoint")))?;
-        let store = context.store().await?;
+        let what = format!("remove {} from pool {pool} ({})", count(named, "endpoint"), some(&ids));
+        context.confirm(&what)?;
         let reply = context.order(&store, Order::Remove(ids), None).await?;
         changed(context, "removed", "remove", named, reply.changed)
     }

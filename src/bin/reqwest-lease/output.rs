@@ -49,14 +49,16 @@ impl Report {
     pub(crate) fn table(mut self, columns: &[&str], rows: Vec<Vec<String>>) -> Self {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING);
-        if io::stdout().is_terminal() {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-        } else {
-            table.set_content_arrangement(ContentArrangement::Disabled).force_no_tty();
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        if !io::stdout().is_terminal() {
+            table.force_no_tty();
         }
         table.set_header(columns.iter().map(|name| name.trim_start_matches('>').to_uppercase()));
         for row in rows {
             table.add_row(row);
+        }
+        if leaves_room(&table) {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
         }
         for (nth, column) in columns.iter().enumerate() {
             if let Some(shaped) = table.column_mut(nth) {
@@ -89,6 +91,15 @@ impl Report {
     pub(crate) fn print(&self, format: Format) -> Result<(), Failure> {
         write(&self.render(format))
     }
+}
+
+/// Whether the terminal has room for some words of the last column beside all others. Where it has
+/// none the terminal breaks the lines, which a few letters in each would not be better than.
+fn leaves_room(table: &Table) -> bool {
+    let widths = table.column_max_content_widths();
+    let others = widths.split_last().map_or(&[][..], |(_, others)| others);
+    let taken: u16 = others.iter().map(|width| width + 2).sum();
+    table.width().is_some_and(|width| width >= taken.saturating_add(20))
 }
 
 /// Writes to standard output.

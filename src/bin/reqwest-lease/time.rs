@@ -11,8 +11,9 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let time = match text.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => {
-            let time: SignedDuration =
-                text.parse().map_err(|_| "a time is written like 90s, 1m30s or 500ms".to_owned())?;
+            let time: SignedDuration = text
+                .parse()
+                .map_err(|_| "a time is written like 90s, 1m30s or 500ms".to_owned())?;
             Duration::try_from(time).map_err(|_| "a time is not below zero".to_owned())?
         }
     };

@@ -1,6 +1,6 @@
 //! Lists of proxies become inventories, and their passwords files that nobody else reads.
 
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::Rig;
 
@@ -90,7 +90,8 @@ async fn an_import_that_fails_leaves_nothing_and_can_be_repeated() {
         let failed = rig.words(&format!("inventory import list {line}")).await;
         assert_eq!(failed.code, code, "{line}: {failed:?}");
         let left = names(&rig);
-        let files = |name: &str| std::fs::read_dir(rig.path().join(name)).map_or(0, Iterator::count);
+        let files =
+            |name: &str| std::fs::read_dir(rig.path().join(name)).map_or(0, Iterator::count);
         assert!(left.iter().all(|name| ["list", "there", "secrets"].contains(&name.as_str())));
         assert_eq!(files("secrets"), 0, "{line}: {left:?}");
     }

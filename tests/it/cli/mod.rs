@@ -1,10 +1,13 @@
 //! The command line program, run as people run it.
 
+mod arguments;
 mod doctor;
 mod ends;
 mod handbook;
 mod import;
+mod interrupts;
 mod leases;
+mod orders;
 mod roles;
 mod secrets;
 mod transcripts;

@@ -104,8 +104,9 @@ impl Keeper {
                 self.kept.iter().map(file).collect()
             }
             Place::Variables(path) => {
-                let line =
-                    |(name, password): &(String, String)| format!("{name}={}\n", in_quotes(password));
+                let line = |(name, password): &(String, String)| {
+                    format!("{name}={}\n", in_quotes(password))
+                };
                 vec![(path.clone(), self.kept.iter().map(line).collect())]
             }
         }
