@@ -30,6 +30,12 @@ impl Failure {
         Self::new(Code::FAILED, "interrupted")
     }
 
+    /// With what it is about before it.
+    pub(crate) fn after(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
     /// With what to do about it.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use reqwest_lease::{Error, Inventory, LeaseInfo, LeaseMiddleware, LeaseStore as _, Pool};
+use reqwest_lease::{
+    EndpointId, Error, Inventory, LeaseInfo, LeaseMiddleware, LeaseStore as _, Pool,
+};
 use serde_json::json;
 use url::Url;
 
@@ -69,8 +71,13 @@ impl Fetch {
             .into_client();
         let begun = Instant::now();
         let mut response = client.get(url).send().await.map_err(|error| failed(&error))?;
+        let endpoint = response.extensions().get::<LeaseInfo>().map(|info| info.endpoint().clone());
+        let cut = |error: &reqwest::Error| {
+            let endpoint = endpoint.as_ref().map_or("", EndpointId::as_str);
+            cut_off(error).after(&format!("endpoint {endpoint}"))
+        };
         let mut bytes = 0;
-        while let Some(chunk) = response.chunk().await.map_err(|error| cut_off(&error))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| cut(&error))? {
             bytes += chunk.len();
         }
         let took = begun.elapsed();
@@ -80,7 +87,7 @@ impl Fetch {
         let failed: Vec<_> = info.failed().iter().map(ToString::to_string).collect();
         let status = response.status().as_u16();
         let json = json!({
-            "status": status, "bytes": bytes, "endpoint": info.endpoint().as_str(),
+            "status": status, "outcome": info.outcome().as_str(), "bytes": bytes, "endpoint": info.endpoint().as_str(),
             "fence": info.fence().0, "lease_wait_seconds": info.lease_wait().as_secs_f64(),
             "budget_wait_seconds": info.budget_wait().as_secs_f64(),
             "took_seconds": took.as_secs_f64(), "hops": info.hops(),
@@ -88,6 +95,7 @@ impl Fetch {
         });
         let mut facts = vec![
             ("status", status.to_string()),
+            ("outcome", info.outcome().to_string()),
             ("endpoint", format!("{} (fence {})", info.endpoint(), info.fence())),
             ("waited", format!("{} for the lease", time::short(info.lease_wait()))),
             ("took", format!("{} for {bytes} bytes", time::short(took))),
