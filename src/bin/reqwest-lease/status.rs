@@ -189,3 +189,17 @@ fn bar(share: f64) -> String {
     let some = if share > 0.0 && full == 0 { 1 } else { full };
     format!("{:10}", "#".repeat(some))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_drawn_by_rows_and_scrolls_nothing() {
+        let drawn = frame("one\n\ntwo\n");
+        assert_eq!(
+            drawn,
+            "\x1b[H\x1b[?7l\x1b[1;1Hone\x1b[K\x1b[2;1H\x1b[K\x1b[3;1Htwo\x1b[K\x1b[J\x1b[?7h"
+        );
+    }
+}

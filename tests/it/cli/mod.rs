@@ -10,6 +10,7 @@ mod leases;
 mod orders;
 mod roles;
 mod secrets;
+mod terminals;
 mod transcripts;
 
 use std::ffi::OsStr;
