@@ -1,11 +1,13 @@
 //! `fetch`: one request through the pool.
 
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use reqwest_lease::{
-    EndpointId, Error, Inventory, LeaseInfo, LeaseMiddleware, LeaseStore as _, Pool,
-};
+use reqwest::Method;
+use reqwest_lease::{Error, Inventory, LeaseInfo, LeaseMiddleware, LeaseStore as _, Pool};
 use serde_json::json;
 use url::Url;
 
@@ -34,6 +36,12 @@ pub(crate) struct Fetch {
     /// Most endpoints to try
     #[arg(long, default_value_t = 3, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     attempts: u32,
+    /// Ask for the head alone
+    #[arg(long)]
+    head: bool,
+    /// Where the body goes, a file that is not there yet; default: nowhere
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
 }
 
 impl Fetch {
@@ -42,6 +50,9 @@ impl Fetch {
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https"))
             .ok_or_else(|| Failure::usage("the page's address is no http or https URL"))?;
+        if let Some(there) = self.to.as_ref().filter(|path| path.exists()) {
+            return Err(Failure::new(Code::FAILED, format!("{} is there", there.display())));
+        }
         let name = context.pool()?;
         let inventory = Inventory::from_file(context.needed_inventory("fetch")?).await?;
         let store = context.store().await?;
@@ -70,16 +81,10 @@ impl Fetch {
             .build()?
             .into_client();
         let begun = Instant::now();
-        let mut response = client.get(url).send().await.map_err(|error| failed(&error))?;
-        let endpoint = response.extensions().get::<LeaseInfo>().map(|info| info.endpoint().clone());
-        let cut = |error: &reqwest::Error| {
-            let endpoint = endpoint.as_ref().map_or("", EndpointId::as_str);
-            cut_off(error).after(&format!("endpoint {endpoint}"))
-        };
-        let mut bytes = 0;
-        while let Some(chunk) = response.chunk().await.map_err(|error| cut(&error))? {
-            bytes += chunk.len();
-        }
+        let method = if self.head { Method::HEAD } else { Method::GET };
+        let sent = client.request(method, url).send().await;
+        let mut response = sent.map_err(|error| failed(&error))?;
+        let bytes = self.body(&mut response).await?;
         let took = begun.elapsed();
         let Some(info) = response.extensions().get::<LeaseInfo>() else {
             return Err(Failure::new(Code::FAILED, "the response came by no lease"));
@@ -107,6 +112,53 @@ impl Fetch {
         }
         context.print(&Report::new(json).facts(&facts))?;
         Ok(Code::DONE)
+    }
+
+    /// Reads the body, and puts it where it is to go; says how long it is.
+    async fn body(&self, response: &mut reqwest::Response) -> Result<usize, Failure> {
+        let Some(path) = &self.to else { return read(response, &mut io::sink(), "").await };
+        let name = path.display().to_string();
+        let file = File::create_new(path);
+        let file = file.map_err(|error| Failure::new(Code::FAILED, format!("{name}: {error}")))?;
+        let mut unfinished = Unfinished(Some(path));
+        let bytes = read(response, &mut &file, &name).await?;
+        unfinished.0 = None;
+        Ok(bytes)
+    }
+}
+
+/// A file that goes when it is not finished, also when the fetch is told to end.
+struct Unfinished<'a>(Option<&'a Path>);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(path) = self.0 {
+            // There is nobody left to tell.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+async fn read(
+    response: &mut reqwest::Response,
+    to: &mut impl io::Write,
+    name: &str,
+) -> Result<usize, Failure> {
+    let mut bytes = 0;
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => {
+                bytes += chunk.len();
+                let written = to.write_all(&chunk);
+                written.map_err(|error| Failure::new(Code::FAILED, format!("{name}: {error}")))?;
+            }
+            Ok(None) => return Ok(bytes),
+            Err(error) => {
+                let info = response.extensions().get::<LeaseInfo>();
+                let endpoint = info.map_or("", |info| info.endpoint().as_str());
+                return Err(cut_off(&error).after(&format!("endpoint {endpoint}")));
+            }
+        }
     }
 }
 

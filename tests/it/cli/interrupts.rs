@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use reqwest_lease::conformance::Fixture as _;
 use reqwest_lease::{AcquireRequest, LeaseStore as _, Token};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
 
 use super::Rig;
@@ -75,6 +76,27 @@ async fn a_fetch_that_takes_too_long_is_late() {
     let late = rig.words(&format!("fetch --inventory proxies.toml {url} --within 1s")).await;
     assert_eq!(late.code, 7, "{late:?}");
     assert!(late.err.contains("not over in time"), "{late:?}");
+}
+
+#[tokio::test]
+async fn a_body_that_is_cut_off_leaves_no_file_and_tells_the_endpoint() {
+    let rig = Rig::new().await;
+    // A proxy that forwards nothing, and answers with part of what it says.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            let _ = socket.read(&mut request).await;
+            let _ = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc").await;
+        }
+    });
+    rig.file("proxies.toml", format!("[[endpoint]]\nid = 'gw'\nurl = '{url}'\n"));
+    rig.good("init --inventory proxies.toml").await;
+    let cut = rig.words("fetch --inventory proxies.toml http://192.0.2.1/ --to body").await;
+    assert_eq!(cut.code, 1, "{cut:?}");
+    assert!(cut.err.contains("endpoint gw: the answer was cut off"), "{cut:?}");
+    assert!(!rig.path().join("body").exists());
 }
 
 #[tokio::test]
