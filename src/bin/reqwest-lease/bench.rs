@@ -23,8 +23,8 @@ use super::time;
 /// Measure leases a second on this server, in a pool of its own
 ///
 /// Takes and gives back leases as fast as the server can, in a pool of its own that is shaped like
-/// --pool, where that is set up. The pool, reqwest-lease-bench, and its trail are removed at the end,
-/// or by the next call where a call was killed. Workers of other pools on the server feel it.
+/// --pool, where that is set up. The pool, reqwest-lease-bench, and its trail are removed at the
+/// end, or by the next call where a call was killed. Workers of other pools on the server feel it.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     /// How long; at most a minute

@@ -34,7 +34,12 @@ pub(crate) struct Fetch {
     #[arg(long, default_value = "60s", value_parser = time::parse_some, value_name = "TIME")]
     within: Duration,
     /// Most endpoints to try
-    #[arg(long, default_value_t = 3, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        default_value_t = 3,
+        value_name = "NUMBER",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     attempts: u32,
     /// Ask for the head alone
     #[arg(long)]
@@ -92,8 +97,9 @@ impl Fetch {
         let failed: Vec<_> = info.failed().iter().map(ToString::to_string).collect();
         let status = response.status().as_u16();
         let json = json!({
-            "status": status, "outcome": info.outcome().as_str(), "bytes": bytes, "endpoint": info.endpoint().as_str(),
-            "fence": info.fence().0, "lease_wait_seconds": info.lease_wait().as_secs_f64(),
+            "status": status, "outcome": info.outcome().as_str(), "bytes": bytes,
+            "endpoint": info.endpoint().as_str(), "fence": info.fence().0,
+            "lease_wait_seconds": info.lease_wait().as_secs_f64(),
             "budget_wait_seconds": info.budget_wait().as_secs_f64(),
             "took_seconds": took.as_secs_f64(), "hops": info.hops(),
             "attempts": info.attempts(), "failed": failed,

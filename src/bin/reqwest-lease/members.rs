@@ -20,10 +20,18 @@ pub(crate) struct Add {
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     /// Share of assignments beside the others', 1 to 1000
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_WEIGHT)))]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_WEIGHT))
+    )]
     weight: Option<u32>,
     /// Assignments to start with; default: its own of before, and not below the lowest of the pool
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(..=MAX_ASSIGNMENTS))]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        value_parser = clap::value_parser!(u64).range(..=MAX_ASSIGNMENTS)
+    )]
     count: Option<u64>,
 }
 

@@ -107,8 +107,8 @@ impl Selection {
 /// Endpoints in an order that the store carries out at once.
 const AT_ONCE: usize = 500;
 
-/// Checks ids, and leaves out what repeats; one that is none is not repeated, for it may be a line of
-/// a proxy list.
+/// Checks ids, and leaves out what is named again; one that is none is not told, for it may be a line
+/// of a proxy list.
 pub(crate) fn parse(ids: &[String]) -> Result<Vec<EndpointId>, Failure> {
     let check = |(nth, id): (usize, &String)| {
         EndpointId::new(id)

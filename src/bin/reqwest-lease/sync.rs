@@ -122,18 +122,7 @@ impl Sync {
         let store = context.store().await?;
         let status = store.status(&pool).await?;
         let difference = Difference::between(&snapshot, &members(&store, &pool).await?);
-        let back = match (version, status.config_version) {
-            (Some(here), Some(there)) if here < there => {
-                Some(format!("the inventory has version {here}, the pool {there} already"))
-            }
-            (None, Some(there)) => {
-                note(&format!(
-                    "warning: the inventory has no version, the pool {there}: it may be an old copy"
-                ));
-                None
-            }
-            _ => None,
-        };
+        let back = goes_back(version, status.config_version);
         if self.dry_run {
             back.iter().for_each(|what| note(&format!("warning: {what}")));
             context.print(&difference.report(false, version))?;
@@ -150,7 +139,8 @@ impl Sync {
         let changed = difference.reweigh.iter().map(|(member, _)| member.clone());
         let put: Vec<Member> = difference.add.iter().cloned().chain(changed).collect();
         // An order that adds nothing records the version.
-        if !put.is_empty() || (difference.remove.is_empty() && version != status.config_version) {
+        let is_news = version.is_some() && version != status.config_version;
+        if !put.is_empty() || (difference.remove.is_empty() && is_news) {
             context.order(&store, Order::Add(put), version).await?;
         }
         if !difference.remove.is_empty() {
@@ -159,6 +149,18 @@ impl Sync {
         context.print(&difference.report(true, version))?;
         Ok(Code::DONE)
     }
+}
+
+/// Says so when the inventory is older than the pool, and warns when that cannot be told.
+fn goes_back(here: Option<u64>, there: Option<u64>) -> Option<String> {
+    let there = there?;
+    let Some(here) = here else {
+        note(&format!(
+            "warning: the inventory has no version, the pool {there}: it may be an old copy"
+        ));
+        return None;
+    };
+    (here < there).then(|| format!("the inventory has version {here}, the pool {there} already"))
 }
 
 /// Removes members. Some may be gone by now, by another sync perhaps: that is as it should be.

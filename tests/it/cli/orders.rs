@@ -82,4 +82,8 @@ async fn an_inventory_that_may_be_an_old_copy_is_told_of() {
     let synced = rig.good("sync --inventory bare.toml").await;
     assert!(synced.err.contains("has no version, the pool 5"), "{synced:?}");
     assert_eq!(rig.json("status").await["version"], 5);
+    // What is as it should be is not ordered again.
+    let before = rig.json("audit").await;
+    rig.good("sync --inventory bare.toml").await;
+    assert_eq!(rig.json("audit").await, before);
 }

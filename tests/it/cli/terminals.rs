@@ -27,10 +27,13 @@ async fn a_narrow_terminal_gets_words_and_not_letters() {
         let told = on_columns(&rig, columns, "status").await;
         assert!(told.out.contains("run out, not taken back"), "{columns}: {told:?}");
     }
-    // Where there is room, the last column is broken into lines of words.
-    rig.good("disable e0 e1 e2").await;
-    let told = on_columns(&rig, 72, "audit --limit 2").await;
-    assert!(told.out.lines().all(|line| line.trim_end().len() <= 72), "{told:?}");
+    // Where there is room for some words, the last column is broken between them.
+    let long = "a-name-of-some-length";
+    rig.good(&format!("add {long}-1 {long}-2 {long}-3")).await;
+    let told = on_columns(&rig, 110, "audit --limit 1").await;
+    assert!(told.out.lines().all(|line| line.trim_end().len() <= 110), "{told:?}");
+    assert_eq!(told.out.matches(long).count(), 3, "{told:?}");
+    assert!(told.out.lines().count() > 2, "{told:?}");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// Files with what goes into them.
 pub(super) type Files = Vec<(PathBuf, String)>;
 
-/// Writes all of them or none, those of the directory too. Without `force` none may be there before.
+/// Writes all of them or none, some into a directory. Without `force` none may be there before.
 pub(super) fn write_all(
     files: &Files,
     directory: Option<&Path>,
