@@ -87,7 +87,7 @@ pub trait LeaseStore: Send + Sync + 'static {
     /// As [`acquire`](Self::acquire).
     async fn status(&self, pool: &PoolName) -> Result<Status, Error>;
 
-    /// The members in order of their id, a page at a time. Changes nothing.
+    /// The members in order of their ids' bytes, a page at a time. Changes nothing.
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire).

@@ -9,7 +9,7 @@ use clap::{Arg, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 use super::output::Format;
 use super::{
     acl, audit, bench, doctor, drain, exit, fetch, import, init, inventory, list, members, orders,
-    status, sync, time,
+    probe, status, sync, time,
 };
 
 /// Sets up, shows, changes and repairs pools of leased proxy endpoints in Redis or Valkey.
@@ -135,6 +135,7 @@ pub(crate) enum Command {
     Audit(audit::Audit),
     /// Take back leases that have run out
     Reap,
+    Probe(probe::Probe),
     Doctor(doctor::Doctor),
     Acl(acl::Acl),
     Bench(bench::Bench),

@@ -152,6 +152,11 @@ impl Context {
         Ok(store.administer(request).await?)
     }
 
+    /// Whether what needs it has been confirmed.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.common.yes
+    }
+
     /// Asks before what cannot be taken back.
     pub(crate) fn confirm(&self, what: &str) -> Result<(), Failure> {
         if self.common.yes {

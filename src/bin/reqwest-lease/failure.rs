@@ -31,7 +31,7 @@ impl Failure {
     }
 
     /// With what it is about before it.
-    pub(crate) fn after(mut self, what: &str) -> Self {
+    pub(crate) fn about(mut self, what: &str) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
     }
@@ -39,6 +39,12 @@ impl Failure {
     /// With what to do about it.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// With what had been done before.
+    pub(crate) fn after(mut self, what: &str) -> Self {
+        self.message += &format!("; {what}");
         self
     }
 

@@ -162,7 +162,7 @@ async fn read(
             Err(error) => {
                 let info = response.extensions().get::<LeaseInfo>();
                 let endpoint = info.map_or("", |info| info.endpoint().as_str());
-                return Err(cut_off(&error).after(&format!("endpoint {endpoint}")));
+                return Err(cut_off(&error).about(&format!("endpoint {endpoint}")));
             }
         }
     }

@@ -43,14 +43,14 @@ impl Status {
             return Ok(Code::DONE);
         };
         tokio::select! {
-            never = watch(context, &store, &pool, pause.max(LEAST_PAUSE)) => never,
-            _ = interrupt::wanted() => {
-                if redraws(context) {
-                    write("\n")?;
-                }
-                Ok(Code::DONE)
-            }
+            never = watch(context, &store, &pool, pause.max(LEAST_PAUSE)) => return never,
+            _ = interrupt::wanted() => {}
         }
+        if io::stdout().is_terminal() {
+            // The terminal has shown the key that was pressed.
+            write("\n")?;
+        }
+        Ok(Code::DONE)
     }
 }
 

@@ -1,6 +1,8 @@
 //! The command line program, run as people run it.
 
 mod arguments;
+#[cfg(feature = "watch")]
+mod changes;
 mod doctor;
 mod ends;
 mod handbook;
@@ -8,6 +10,7 @@ mod import;
 mod interrupts;
 mod leases;
 mod orders;
+mod probe;
 mod roles;
 mod secrets;
 mod terminals;
