@@ -15,7 +15,7 @@ use super::question::{LEAST_PATIENCE, Unanswered};
 use super::queue::{Launch, Plan, Queue};
 use super::wants::Later;
 use super::{Lease, Pool};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::outcome::Outcome;
 use crate::random;
 use crate::secret::Token;
@@ -122,7 +122,7 @@ impl Flight {
         if !why.may_have_run() {
             tokens.truncate(self.launch.doubtful);
         }
-        if why.kind() != Kind::StoreUnavailable {
+        if !why.is_of_an_outage() {
             self.land(Tokens::default(), |queue, launch| queue.failed(&launch.wants, why));
             return self.cancel(tokens);
         }

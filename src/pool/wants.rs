@@ -71,7 +71,7 @@ impl Later {
     }
 
     pub(super) fn is_unanswered(&self) -> bool {
-        self.why.kind() == Kind::StoreUnavailable
+        self.why.is_of_an_outage()
     }
 
     /// With some excluded and no other on its way back, waiting is for nothing. Endpoints that the

@@ -22,7 +22,9 @@ pub use audit::*;
 pub use invariants::{Violation, violations};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
-pub use redis::{RedisStore, RedisStoreBuilder, Remains, Replica, Rights, ServerReport};
+pub use redis::{
+    RedisStore, RedisStoreBuilder, Remains, Replica, Rights, ServerReport, SettingsReport,
+};
 pub use request::*;
 pub use setup::*;
 

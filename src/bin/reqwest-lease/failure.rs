@@ -72,7 +72,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
             Kind::Config | Kind::Inventory => Code::USAGE,
-            Kind::StoreUnavailable => Code::UNREACHABLE,
+            Kind::StoreUnavailable | Kind::PoolWithoutOrders => Code::UNREACHABLE,
             Kind::StoreRefused
             | Kind::InvalidCall
             | Kind::PoolTooNew
@@ -90,6 +90,9 @@ impl From<Error> for Failure {
             }
             Kind::InvalidCall if failure.message.ends_with("has been set up before") => {
                 failure.with_hint("`reqwest-lease sync` makes its members those of the inventory")
+            }
+            Kind::PoolWithoutOrders => {
+                failure.with_hint("`reqwest-lease doctor` says what mends it")
             }
             Kind::PoolPaused => failure.with_hint("`reqwest-lease resume` ends a pause"),
             Kind::StoreUnavailable => {

@@ -52,6 +52,20 @@ async fn an_observer_looks_on_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn an_observer_finds_what_is_of_no_member() {
+    let rig = Rig::new().await;
+    rig.set_up(3).await;
+    rig.plant("HSET {orders} stranger disable").await;
+    rig.plant("HSET {weights} stranger 2").await;
+    let rig = rig.login(RedisRole::Observer, "lee").await;
+    let doctor = rig.words("doctor --inventory proxies.toml").await;
+    assert_eq!(doctor.code, 6, "{doctor:?}");
+    for told in ["orders are for endpoints that are no members: stranger", "weights are kept of"] {
+        assert!(doctor.out.contains(told), "{told}: {doctor:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_doctor_of_an_observer_finds_nothing_on_a_sound_pool() {
     let rig = Rig::new().await;
     rig.set_up(3).await;
