@@ -49,7 +49,7 @@ impl Request {
 impl Link {
     /// Connects and logs in. The caller bounds the time.
     pub(crate) async fn open(opener: &Opener, address: &Address) -> Result<Self, Failure> {
-        let unreachable = |_| Fault::unavailable("the store cannot be reached").with_nothing();
+        let unreachable = |why| Fault::unavailable(why).with_nothing();
         let link = Self::over(opener.open(address).await.map_err(unreachable)?, address);
         if let Some(password) = &address.password {
             let mut login = redis::cmd("AUTH");

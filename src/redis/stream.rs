@@ -45,9 +45,21 @@ impl Opener {
         })
     }
 
-    /// Connects, without login. A host's name is looked up each time.
-    pub(crate) async fn open(&self, address: &Address) -> Result<Opened, RedisError> {
-        self.reach(address, quiet()).await
+    /// Connects, without login. A host's name is looked up each time. An error says how far it came,
+    /// and not where to.
+    pub(crate) async fn open(&self, address: &Address) -> Result<Opened, &'static str> {
+        let (host, port) = match &address.place {
+            Place::Unix(path) => {
+                let socket = unix(path).await.map_err(|error| unreached(&error))?;
+                return speak(socket, quiet()).await.map_err(|_| UNREACHED);
+            }
+            Place::Tcp { host, port } => (host.as_str(), *port),
+        };
+        let socket = tcp(host, port).await.map_err(|error| unreached(&error))?;
+        match address.tls {
+            true => self.speak_tls(host, socket, quiet()).await.map_err(|_| NO_TLS),
+            false => speak(socket, quiet()).await.map_err(|_| UNREACHED),
+        }
     }
 
     /// Connects and logs in; what the server sends by itself goes to `push`.
@@ -72,9 +84,7 @@ impl Opener {
             Place::Unix(path) => return speak(unix(path).await?, manner).await,
             Place::Tcp { host, port } => (host.as_str(), *port),
         };
-        let socket = TcpStream::connect((host, port)).await?;
-        socket.set_nodelay(true)?;
-        SockRef::from(&socket).set_tcp_keepalive(&keepalive())?;
+        let socket = tcp(host, port).await?;
         match address.tls {
             true => self.speak_tls(host, socket, manner).await,
             false => speak(socket, manner).await,
@@ -100,6 +110,32 @@ impl Opener {
         Err(io::Error::from(io::ErrorKind::Unsupported).into())
     }
 }
+
+async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let socket = TcpStream::connect((host, port)).await?;
+    socket.set_nodelay(true)?;
+    SockRef::from(&socket).set_tcp_keepalive(&keepalive())?;
+    Ok(socket)
+}
+
+/// Why there is no socket.
+fn unreached(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "the store cannot be reached: nothing listens there",
+        io::ErrorKind::NotFound => "the store cannot be reached: there is no such socket",
+        io::ErrorKind::PermissionDenied => "the store cannot be reached: not permitted",
+        // The error of a look-up has no kind of its own.
+        _ if error.to_string().contains("lookup address") => {
+            "the store cannot be reached: its name leads to no address"
+        }
+        _ => UNREACHED,
+    }
+}
+
+const UNREACHED: &str = "the store cannot be reached";
+
+const NO_TLS: &str =
+    "the store cannot be reached: no TLS with it, or its certificate is not trusted";
 
 #[cfg(unix)]
 async fn unix(path: &std::path::Path) -> io::Result<tokio::net::UnixStream> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::exit::Code;
 use super::failure::Failure;
-use super::output::Report;
+use super::output::{Report, note};
 
 /// Print the rules of the server's users for workers, administrators and observers
 ///
@@ -52,12 +52,26 @@ impl Role {
     }
 }
 
+/// Whether it can be a user's name, and is one word of a command wherever that is put.
+fn is_name(text: &str) -> bool {
+    let plain = |c: char| !c.is_whitespace() && !c.is_control();
+    !text.is_empty() && text.chars().all(plain) && !text.contains(['"', '\'', '\\'])
+}
+
 impl Acl {
     pub(crate) fn run(self, context: &Context) -> Result<Code, Failure> {
         let roles = match self.role {
             Some(role) => vec![role],
             None => vec![Role::Worker, Role::Administrator, Role::Observer],
         };
+        if self.user.as_ref().is_some_and(|user| !is_name(user)) {
+            return Err(Failure::usage("--user is not valid: printable characters without blanks"));
+        }
+        let plain = |c: char| c.is_ascii_graphic() && !matches!(c, ':' | '{' | '}');
+        if !(1..=64).contains(&context.namespace().len()) || !context.namespace().chars().all(plain)
+        {
+            return Err(Failure::usage("--namespace is none that a store takes"));
+        }
         let user =
             |role: Role| self.user.clone().unwrap_or_else(|| format!("lease-{}", role.word()));
         let command = |role: Role| role.of_store().set_user(&user(role), context.namespace());
@@ -72,7 +86,7 @@ impl Acl {
             report = report.line(command(*role));
         }
         context.print(&report)?;
-        eprintln!("give each a password of its own: ACL SETUSER <name> ><password>");
+        note("give each a password of its own: ACL SETUSER <name> ><password>");
         Ok(Code::DONE)
     }
 }

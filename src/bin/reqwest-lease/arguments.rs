@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::builder::BoolishValueParser;
+use clap::{Arg, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::output::Format;
 use super::{
@@ -67,7 +68,13 @@ pub(crate) struct Common {
     pub(crate) redis_url_file: Option<PathBuf>,
     /// The store is a cluster, of which the URL names one node, or some with blanks between them
     #[cfg(feature = "redis-cluster")]
-    #[arg(long, global = true, env = "LEASE_CLUSTER", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        env = "LEASE_CLUSTER",
+        hide_env_values = true,
+        value_parser = BoolishValueParser::new()
+    )]
     pub(crate) cluster: bool,
     /// The name that Sentinels watch the primary by; their URLs stand behind that of the primary
     #[cfg(feature = "redis-sentinel")]
@@ -86,7 +93,7 @@ pub(crate) struct Common {
         env = "LEASE_TIMEOUT",
         hide_env_values = true,
         default_value = "5s",
-        value_parser = time::parse,
+        value_parser = time::parse_some,
         value_name = "TIME"
     )]
     pub(crate) timeout: Duration,
@@ -156,6 +163,17 @@ pub(crate) enum Command {
 pub(crate) enum InventoryCommand {
     Check(inventory::Check),
     Import(Box<import::Import>),
+}
+
+/// Reads what the call was given. A variable that is empty is none.
+pub(crate) fn read() -> Result<Arguments, clap::Error> {
+    let set = |arg: &Arg| {
+        let value = arg.get_env().and_then(std::env::var_os);
+        value.is_some_and(|value| !value.is_empty())
+    };
+    let command = Arguments::command();
+    let command = command.mut_args(|arg| if set(&arg) { arg } else { arg.env(None::<&str>) });
+    Arguments::from_arg_matches(&command.try_get_matches()?)
 }
 
 fn after_help() -> String {

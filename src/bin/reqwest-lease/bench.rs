@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use indicatif::ProgressBar;
 use reqwest_lease::{
-    AcquireReply, AcquireRequest, AdminRequest, EndpointId, Error, LeaseStore as _, Member, Order,
-    PoolConfig, PoolName, RedisStore, Release, ReleaseRequest, Setup, Token, Verdict,
+    AcquireReply, AcquireRequest, AdminRequest, EndpointId, Error, Kind, LeaseStore as _, Member,
+    Order, PoolConfig, PoolName, RedisStore, Release, ReleaseRequest, Setup, Token, Verdict,
 };
 use serde_json::json;
 
@@ -16,14 +16,15 @@ use super::context::Context;
 use super::exit::Code;
 use super::failure::Failure;
 use super::init::{style, words};
+use super::interrupt;
 use super::output::Report;
 use super::time;
 
 /// Measure leases a second on this server, in a pool of its own
 ///
 /// Takes and gives back leases as fast as the server can, in a pool of its own that is shaped like
-/// --pool, where that is set up. The pool and its trail are removed at the end. Workers of other
-/// pools on the server feel it.
+/// --pool, where that is set up. The pool, reqwest-lease-bench, and its trail are removed at the
+/// end, or by the next call where a call was killed. Workers of other pools on the server feel it.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     /// How long; at most a minute
@@ -49,16 +50,19 @@ impl Bench {
     pub(crate) async fn run(self, context: &Context) -> Result<Code, Failure> {
         let store = context.store().await?;
         let (config, number) = self.shape(context, &store).await?;
-        let random = Token::random().expose();
-        let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let pool = PoolName::new(format!("bench-{hex}"))?;
+        let pool = PoolName::new(POOL)?;
+        let by = context.by()?;
         let order = async |order: Order| {
-            let request = AdminRequest::new(pool.clone(), order).by(context.by()?);
+            let request = AdminRequest::new(pool.clone(), order).by(by.clone());
             Ok::<_, Failure>(store.administer(request).await?)
         };
+        if is_left(&store, &pool).await? {
+            order(Order::Pause).await?;
+            order(Order::DestroyPool).await?;
+        }
         let measured = tokio::select! {
             measured = self.measure(&order, &store, &pool, &config, number) => measured,
-            _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::FAILED, "interrupted")),
+            _ = interrupt::wanted() => Err(Failure::interrupted()),
         };
         // What is left of it, however far it came.
         let paused = order(Order::Pause).await;
@@ -78,10 +82,18 @@ impl Bench {
         store: &RedisStore,
     ) -> Result<(PoolConfig, usize), Failure> {
         let mut shape = (PoolConfig::default(), 1000);
-        if let Ok(pool) = context.pool()
-            && let Ok(status) = store.status(&pool).await
-        {
-            shape = (status.config.clone(), status.members().max(1));
+        if context.names_a_pool() {
+            let pool = context.pool()?;
+            match store.status(&pool).await {
+                Ok(status) => {
+                    if status.leased > 0 {
+                        context.confirm(&format!("workers use pool {pool} and will feel it"))?;
+                    }
+                    shape = (status.config.clone(), status.members().max(1));
+                }
+                Err(error) if error.kind() == Kind::PoolUninitialised => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         if let Some(number) = self.endpoints {
             shape.1 = number as usize;
@@ -113,6 +125,26 @@ impl Bench {
         Ok(report(&times, begun.elapsed(), self.clients, config, number))
     }
 }
+
+/// The pool that is measured. It has a name that one that was left behind is found by.
+const POOL: &str = "reqwest-lease-bench";
+
+/// Whether a call that was killed has left the pool behind. One that goes on changes it.
+async fn is_left(store: &RedisStore, pool: &PoolName) -> Result<bool, Failure> {
+    let look = async || match store.status(pool).await {
+        Ok(status) => Ok(Some((status.fence, status.members()))),
+        Err(error) if error.kind() == Kind::PoolUninitialised => Ok(None),
+        Err(error) => Err(Failure::from(error)),
+    };
+    let Some(before) = look().await? else { return Ok(false) };
+    tokio::time::sleep(STANDS_STILL).await;
+    match look().await? {
+        Some(now) if now != before => Err(Failure::new(Code::REFUSED, "another bench is running")),
+        there => Ok(there.is_some()),
+    }
+}
+
+const STANDS_STILL: Duration = Duration::from_secs(1);
 
 const LONGEST: Duration = Duration::from_secs(60);
 

@@ -13,7 +13,7 @@ use reqwest_lease::{
 use super::arguments::Common;
 use super::exit::Code;
 use super::failure::Failure;
-use super::output::{Format, Report};
+use super::output::{Format, Report, note};
 use super::shell::quoted;
 
 /// The common settings of a call.
@@ -43,6 +43,10 @@ impl Context {
         let name = self.common.pool.as_ref().ok_or_else(missing)?;
         PoolName::new(name)
             .map_err(|why| Failure::usage(format!("the pool's name is not valid: {why}")))
+    }
+
+    pub(crate) fn names_a_pool(&self) -> bool {
+        self.common.pool.is_some()
     }
 
     /// Who is asking: `--by`, else LEASE_BY, else the user who is logged in, if that is a name.
@@ -99,12 +103,15 @@ impl Context {
             }
             Some(path) => fs::read_to_string(path)
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display()))),
-            None => std::env::var("LEASE_REDIS_URL").map_err(|_| {
-                Failure::usage(
-                    "where is the store? put its URL into LEASE_REDIS_URL, or into a file that \
-                     --redis-url-file or LEASE_REDIS_URL_FILE names (- is standard input)",
-                )
-            }),
+            None => {
+                let url = std::env::var("LEASE_REDIS_URL").ok().filter(|url| !url.is_empty());
+                url.ok_or_else(|| {
+                    Failure::usage(
+                        "where is the store? put its URL into LEASE_REDIS_URL, or into a file that \
+                         --redis-url-file or LEASE_REDIS_URL_FILE names (- is standard input)",
+                    )
+                })
+            }
         }
     }
 
@@ -128,7 +135,7 @@ impl Context {
         match read_labels(self.inventory_path()?).await {
             Ok(snapshot) => Some(snapshot),
             Err(failure) => {
-                eprintln!("warning: {}", failure.message());
+                note(&format!("warning: {}", failure.message()));
                 None
             }
         }
@@ -160,8 +167,9 @@ impl Context {
             return Err(Failure::new(Code::REFUSED, format!("{what}: not confirmed"))
                 .with_hint("--yes confirms it where nobody can be asked"));
         }
-        eprint!("{what}? [y/N] ");
-        io::stderr().flush()?;
+        let mut terminal = io::stderr().lock();
+        write!(terminal, "{what}? [y/N] ")?;
+        terminal.flush()?;
         let mut answer = String::new();
         let _ = io::stdin().read_line(&mut answer);
         match answer.trim().to_ascii_lowercase().as_str() {

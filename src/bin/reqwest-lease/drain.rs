@@ -12,6 +12,7 @@ use super::context::{Context, members};
 use super::exit::Code;
 use super::failure::Failure;
 use super::init::style;
+use super::interrupt;
 use super::output::{Report, count, some};
 use super::selection::Selection;
 use super::time;
@@ -37,14 +38,27 @@ pub(crate) struct Drain {
 
 impl Drain {
     pub(crate) async fn run(self, context: &Context) -> Result<Code, Failure> {
-        let ids = self.selection.resolve(context).await?;
+        let (store, ids) = self.selection.resolve(context).await?;
         let (pool, named) = (context.pool()?, ids.len());
         let wanted: HashSet<EndpointId> = ids.iter().cloned().collect();
-        let store = context.store().await?;
-        let changed = context.order(&store, Order::Drain(ids), None).await?.changed;
+        let is_time = ids.iter().any(|id| time::parse(id.as_str()).is_ok());
+        let drained = context.order(&store, Order::Drain(ids), None).await;
+        let changed = match drained {
+            Err(failure) if is_time && failure.code() == Code::REFUSED => {
+                return Err(failure.with_hint("a time to wait stands behind =, as in --wait=10s"));
+            }
+            drained => drained?.changed,
+        };
         let left = match self.wait {
             None => still_leased(&store, &pool, &wanted).await?,
-            Some(longest) => wait(&store, &pool, &wanted, longest).await?,
+            Some(longest) => tokio::select! {
+                left = wait(&store, &pool, &wanted, longest) => left?,
+                _ = interrupt::wanted() => {
+                    return Err(Failure::interrupted().with_hint(
+                        "the order to drain stays; `reqwest-lease enable` ends it",
+                    ));
+                }
+            },
         };
         let json = json!({
             "pool": pool.as_str(), "order": "drain", "named": named, "changed": changed,

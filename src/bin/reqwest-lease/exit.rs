@@ -35,7 +35,7 @@ const MEANINGS: [(Code, &str); 8] = [
         Code::FINDINGS,
         "findings of doctor, inventory check and probe, differences of sync --dry-run",
     ),
-    (Code::LATE, "not in time: no endpoint came free, or a drain has not ended"),
+    (Code::LATE, "not in time: no endpoint came free, or a fetch or a drain has not ended"),
 ];
 
 /// The table of codes as text.

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use reqwest_lease::{Error, InvalidName, Kind};
 
 use super::exit::Code;
+use super::output::note;
 
 /// A sentence for people and a code for programs. It holds no secret.
 #[derive(Debug)]
@@ -22,6 +23,17 @@ impl Failure {
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Code::USAGE, message)
+    }
+
+    /// Somebody wanted it to end.
+    pub(crate) fn interrupted() -> Self {
+        Self::new(Code::FAILED, "interrupted")
+    }
+
+    /// With what it is about before it.
+    pub(crate) fn about(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
     }
 
     /// With what to do about it.
@@ -47,9 +59,9 @@ impl Failure {
     /// Tells it, unless there is nothing to tell.
     pub(crate) fn tell(self) -> ExitCode {
         if self.code != Code::DONE {
-            eprintln!("reqwest-lease: {}", self.message);
+            note(&format!("reqwest-lease: {}", self.message));
             if let Some(hint) = self.hint {
-                eprintln!("hint: {hint}");
+                note(&format!("hint: {hint}"));
             }
         }
         self.code.into()
@@ -110,11 +122,14 @@ impl From<io::Error> for Failure {
 /// Tells what is wrong with the arguments, without what may be a secret in the wrong place.
 pub(crate) fn of_arguments(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        let _ = error.print();
-        return Code::DONE.into();
+        return match error.print() {
+            Ok(()) => Code::DONE.into(),
+            Err(error) => Failure::from(error).tell(),
+        };
     }
     let mut text = error.render().to_string();
-    let mut given: Vec<String> = std::env::args().skip(1).collect();
+    let words = std::env::args_os().skip(1);
+    let mut given: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     // What is shorter is no secret, and would be found in other words.
     given.retain(|argument| argument.len() > 3 && argument.contains([':', '@']));
     given.sort_by_key(|argument| std::cmp::Reverse(argument.len()));
@@ -124,6 +139,6 @@ pub(crate) fn of_arguments(error: &clap::Error) -> ExitCode {
             text = text.replace(value, "<not shown>");
         }
     }
-    eprint!("{text}");
+    note(text.trim_end());
     Code::USAGE.into()
 }

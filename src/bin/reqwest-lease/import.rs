@@ -1,5 +1,6 @@
 //! `inventory import`: lists of proxies as inventories.
 
+mod files;
 mod line;
 mod secrets;
 
@@ -10,18 +11,20 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use reqwest_lease::{Endpoint, EndpointId, Scheme};
+use serde_json::json;
 
 use self::line::Proxy;
-use self::secrets::{Keeper, create};
+use self::secrets::Keeper;
 use super::context::Context;
 use super::exit::Code;
 use super::failure::Failure;
-use super::output::{count, write};
+use super::output::{Report, count, note, some, write};
 
 /// Make an inventory of a list of proxies
 ///
 /// Makes an inventory of a list with one proxy a line: host:port, host:port:user:password,
-/// user:password:host:port, user:password@host:port or a URL. Passwords go to files or variables of
+/// user:password:host:port, user:password@host:port, host:port@user:password or a URL. Lines that
+/// begin with # are left out, and what follows a blank and #. Passwords go to files or variables of
 /// their own, and are never printed.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
@@ -34,7 +37,7 @@ pub(crate) struct Import {
     /// Put passwords into files of this directory
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "env_file")]
     secrets: Option<PathBuf>,
-    /// Put passwords into variables, which this file sets for a shell or for systemd
+    /// Put passwords into variables, which this file sets for a shell (set -a; . FILE) or systemd
     #[arg(long, value_name = "FILE")]
     env_file: Option<PathBuf>,
     /// What ids begin with
@@ -58,19 +61,13 @@ pub(crate) struct Import {
 }
 
 impl Import {
-    pub(crate) fn run(self, _: &Context) -> Result<Code, Failure> {
+    pub(crate) fn run(self, context: &Context) -> Result<Code, Failure> {
         let scheme = Scheme::parse(&self.scheme)
             .ok_or_else(|| Failure::usage("--scheme is none that proxies are spoken to in"))?;
-        // Before anything is written.
-        let outputs = [&self.to, &self.env_file];
-        if let Some(there) = outputs.into_iter().flatten().find(|path| path.exists())
-            && !self.force
-        {
-            return Err(Failure::new(Code::FAILED, format!("{} is there", there.display()))
-                .with_hint("--force writes over what is there"));
+        let (proxies, again) = line::once(line::parse_all(&self.read()?, scheme)?);
+        if !again.is_empty() {
+            note(&format!("warning: lines that repeat others are left out: {}", some(&again)));
         }
-        let text = self.read()?;
-        let proxies = line::parse_all(&text, scheme)?;
         let ids = self.ids(proxies.len())?;
         let mut keeper = self.keeper(&proxies)?;
         let mut toml = String::from("version = 1\n");
@@ -78,12 +75,32 @@ impl Import {
             check(id, *number, proxy)?;
             self.entry(&mut toml, id, proxy, &mut keeper);
         }
-        let kept = keeper.finish(self.force)?;
-        match &self.to {
-            Some(path) => create(path, &toml, self.force)?,
-            None => write(&toml)?,
+        let mut files = keeper.written();
+        if let Some(path) = &self.to {
+            files.push((path.clone(), toml.clone()));
         }
-        eprintln!("{}, {}", count(proxies.len(), "endpoint"), count(kept, "password"));
+        files::write_all(&files, keeper.directory(), self.force)?;
+        self.tell(context, &toml, proxies.len(), keeper.number(), &again)
+    }
+
+    /// The inventory is the result, if it has gone to no file.
+    fn tell(
+        &self,
+        context: &Context,
+        toml: &str,
+        endpoints: usize,
+        passwords: usize,
+        again: &[usize],
+    ) -> Result<Code, Failure> {
+        let line = format!("{}, {}", count(endpoints, "endpoint"), count(passwords, "password"));
+        if self.to.is_none() {
+            write(toml)?;
+            note(&line);
+        } else {
+            let json =
+                json!({"endpoints": endpoints, "passwords": passwords, "left_out": again.len()});
+            context.print(&Report::new(json).line(line))?;
+        }
         Ok(Code::DONE)
     }
 

@@ -26,10 +26,10 @@ pub(crate) struct Init {
     #[arg(long, value_enum, default_value_t = Policies::Earliest)]
     policy: Policies,
     /// Longest time that a lease may ask for
-    #[arg(long, default_value = "10m", value_parser = time::parse, value_name = "TIME")]
+    #[arg(long, default_value = "10m", value_parser = time::parse_some, value_name = "TIME")]
     largest_ttl: Duration,
     /// Longest life of a lease with all renewals
-    #[arg(long, default_value = "1h", value_parser = time::parse, value_name = "TIME")]
+    #[arg(long, default_value = "1h", value_parser = time::parse_some, value_name = "TIME")]
     largest_lifetime: Duration,
     /// Grant at once after a failover or restart that may have lost leases
     #[arg(long)]
@@ -60,6 +60,9 @@ enum Policies {
 impl Init {
     pub(crate) async fn run(self, context: &Context) -> Result<Code, Failure> {
         let name = context.pool()?;
+        if self.largest_lifetime < self.largest_ttl {
+            return Err(Failure::usage("--largest-lifetime is below --largest-ttl"));
+        }
         let snapshot = context.labels("init").await?;
         let (number, version) = (snapshot.len(), snapshot.version());
         let inventory = Inventory::open(snapshot).await?;

@@ -1,5 +1,6 @@
 //! `list`: a pool's members.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -9,8 +10,8 @@ use serde_json::{Value, json};
 use super::context::{Context, members};
 use super::exit::Code;
 use super::failure::Failure;
-use super::output::Report;
-use super::selection::Labels;
+use super::output::{Report, note};
+use super::selection::{Labels, parse};
 use super::time;
 
 /// Show a pool's members
@@ -18,6 +19,9 @@ use super::time;
 /// Shows a pool's members in order of their ids, all or some.
 #[derive(Debug, Args)]
 pub(crate) struct List {
+    /// Only these endpoints
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
     /// Only members in this state; repeated, in any of them
     #[arg(long, value_enum, value_name = "STATE")]
     state: Vec<States>,
@@ -53,9 +57,19 @@ impl List {
             true => Some(context.labels("a list by labels").await?),
             false => context.labels_if_any().await,
         };
+        let ids = parse(&self.ids)?;
         let store = context.store().await?;
         let mut shown = members(&store, &pool).await?;
         let all = shown.len();
+        if !ids.is_empty() {
+            let there: HashSet<_> = shown.iter().map(|member| &member.endpoint).collect();
+            if let Some(missing) = ids.iter().find(|id| !there.contains(id)) {
+                let what = format!("pool {pool} has no endpoint {missing}");
+                return Err(Failure::new(Code::REFUSED, what));
+            }
+            let wanted: HashSet<_> = ids.iter().collect();
+            shown.retain(|member| wanted.contains(&member.endpoint));
+        }
         shown.retain(|member| self.fits(member, snapshot.as_ref()));
         shown.truncate(self.limit.unwrap_or(usize::MAX));
         let json = shown.iter().map(|member| as_json(member, snapshot.as_ref())).collect();
@@ -67,7 +81,7 @@ impl List {
         let rows = shown.iter().map(|member| row(member, snapshot.as_ref())).collect();
         context.print(&Report::new(Value::Array(json)).table(&columns, rows))?;
         if shown.len() < all {
-            eprintln!("{} of {all}", shown.len());
+            note(&format!("{} of {all}", shown.len()));
         }
         Ok(Code::DONE)
     }

@@ -13,6 +13,7 @@ mod failure;
 mod fetch;
 mod import;
 mod init;
+mod interrupt;
 mod inventory;
 mod list;
 mod members;
@@ -28,15 +29,13 @@ mod time;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 use arguments::{Arguments, Command, InventoryCommand};
 use context::Context;
 use exit::Code;
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match arguments::read() {
         Ok(arguments) => arguments,
         Err(error) => return failure::of_arguments(&error),
     };

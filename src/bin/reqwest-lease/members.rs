@@ -1,13 +1,13 @@
 //! `add` and `remove`.
 
 use clap::Args;
-use reqwest_lease::{Member, Order};
+use reqwest_lease::{MAX_ASSIGNMENTS, MAX_WEIGHT, Member, Order};
 use serde_json::json;
 
 use super::context::Context;
 use super::exit::Code;
 use super::failure::Failure;
-use super::output::{Report, count};
+use super::output::{Report, count, note, some};
 use super::selection::{Selection, parse};
 
 /// Add endpoints to a pool, or change their weights
@@ -20,10 +20,18 @@ pub(crate) struct Add {
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     /// Share of assignments beside the others', 1 to 1000
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_WEIGHT))
+    )]
     weight: Option<u32>,
     /// Assignments to start with; default: its own of before, and not below the lowest of the pool
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        value_parser = clap::value_parser!(u64).range(..=MAX_ASSIGNMENTS)
+    )]
     count: Option<u64>,
 }
 
@@ -35,7 +43,7 @@ impl Add {
         for id in ids {
             let endpoint = snapshot.as_ref().map(|snapshot| snapshot.get(&id));
             if matches!(endpoint, Some(None)) {
-                eprintln!("warning: the inventory has no endpoint {id}");
+                note(&format!("warning: the inventory has no endpoint {id}"));
             }
             let labelled = endpoint.flatten().map(|endpoint| endpoint.labels().weight);
             let mut member = Member::new(id).with_weight(self.weight.or(labelled).unwrap_or(1));
@@ -61,11 +69,11 @@ pub(crate) struct Remove {
 
 impl Remove {
     pub(crate) async fn run(self, context: &Context) -> Result<Code, Failure> {
-        let ids = self.selection.resolve(context).await?;
+        let (store, ids) = self.selection.resolve(context).await?;
         let named = ids.len();
         let pool = context.pool()?;
-        context.confirm(&format!("remove {} from pool {pool}", count(named, "endpoint")))?;
-        let store = context.store().await?;
+        let what = format!("remove {} from pool {pool} ({})", count(named, "endpoint"), some(&ids));
+        context.confirm(&what)?;
         let reply = context.order(&store, Order::Remove(ids), None).await?;
         changed(context, "removed", "remove", named, reply.changed)
     }

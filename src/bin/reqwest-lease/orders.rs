@@ -23,9 +23,8 @@ pub(crate) struct Disable {
 
 impl Disable {
     pub(crate) async fn run(self, context: &Context) -> Result<Code, Failure> {
-        let ids = self.selection.resolve(context).await?;
+        let (store, ids) = self.selection.resolve(context).await?;
         let named = ids.len();
-        let store = context.store().await?;
         let reply = context.order(&store, Order::Disable(ids), None).await?;
         changed(context, "disabled", "disable", named, reply.changed)
     }
@@ -42,9 +41,8 @@ pub(crate) struct Enable {
 
 impl Enable {
     pub(crate) async fn run(self, context: &Context) -> Result<Code, Failure> {
-        let ids = self.selection.resolve(context).await?;
+        let (store, ids) = self.selection.resolve(context).await?;
         let named = ids.len();
-        let store = context.store().await?;
         let reply = context.order(&store, Order::Enable(ids), None).await?;
         changed(context, "enabled", "enable", named, reply.changed)
     }
@@ -79,9 +77,8 @@ impl Quarantine {
             Reason::Probe => QuarantineCode::Probe,
             Reason::Credentials => QuarantineCode::Credentials,
         };
-        let ids = self.selection.resolve(context).await?;
+        let (store, ids) = self.selection.resolve(context).await?;
         let named = ids.len();
-        let store = context.store().await?;
         let reply = context.order(&store, Order::Quarantine(ids, code), None).await?;
         changed(context, "put into quarantine", "quarantine", named, reply.changed)
     }

@@ -103,6 +103,11 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
+/// Writes a line to standard error. Where nobody reads that, nothing can be done about it.
+pub(crate) fn note(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
 /// Whether the cells of the last column are broken into lines: not if all fits, nor if that would
 /// make a ribbon of them, which is worse to read than what the terminal makes of long lines.
 fn is_broken(names: &[String], rows: &[Vec<String>], width: usize) -> bool {

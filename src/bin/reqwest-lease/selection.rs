@@ -1,10 +1,14 @@
 //! Which endpoints a command is about.
 
-use clap::Args;
-use reqwest_lease::{Endpoint, EndpointId, Snapshot};
+use std::collections::HashSet;
 
-use super::context::Context;
+use clap::Args;
+use reqwest_lease::{Endpoint, EndpointId, RedisStore, Snapshot};
+
+use super::context::{Context, members};
+use super::exit::Code;
 use super::failure::Failure;
+use super::output::{note, some};
 
 /// Endpoints by their ids, or by their labels in the inventory.
 #[derive(Debug, Args)]
@@ -51,8 +55,36 @@ impl Labels {
 }
 
 impl Selection {
-    /// The ids, at least one.
-    pub(crate) async fn resolve(&self, context: &Context) -> Result<Vec<EndpointId>, Failure> {
+    /// The store, and the ids, at least one and each once.
+    ///
+    /// The store takes a large order in calls of some hundred endpoints, of which the last one may
+    /// be refused when the others have been carried out. So what the pool has not is told before.
+    pub(crate) async fn resolve(
+        &self,
+        context: &Context,
+    ) -> Result<(RedisStore, Vec<EndpointId>), Failure> {
+        let labels = self.labels.are_given();
+        let mut ids = self.named(context).await?;
+        let (pool, store) = (context.pool()?, context.store().await?);
+        if !labels && ids.len() <= AT_ONCE {
+            return Ok((store, ids));
+        }
+        let members = members(&store, &pool).await?;
+        let members: HashSet<_> = members.into_iter().map(|member| member.endpoint).collect();
+        let (there, missing): (Vec<_>, Vec<_>) =
+            ids.into_iter().partition(|id| members.contains(id));
+        ids = there;
+        let what = format!("pool {pool} has no endpoint {}", some(&missing));
+        match missing.is_empty() {
+            true => {}
+            // They are in the inventory, and `sync` will add them.
+            false if labels && !ids.is_empty() => note(&format!("warning: {what}")),
+            false => return Err(Failure::new(Code::REFUSED, what)),
+        }
+        Ok((store, ids))
+    }
+
+    async fn named(&self, context: &Context) -> Result<Vec<EndpointId>, Failure> {
         match (self.ids.is_empty(), self.labels.are_given()) {
             (false, false) => parse(&self.ids),
             (true, true) => {
@@ -72,11 +104,18 @@ impl Selection {
     }
 }
 
-/// Checks ids; one that is none is not repeated, for it may be a line of a proxy list.
+/// Endpoints in an order that the store carries out at once.
+const AT_ONCE: usize = 500;
+
+/// Checks ids, and leaves out what is named again; one that is none is not told, for it may be a line
+/// of a proxy list.
 pub(crate) fn parse(ids: &[String]) -> Result<Vec<EndpointId>, Failure> {
     let check = |(nth, id): (usize, &String)| {
         EndpointId::new(id)
             .map_err(|why| Failure::usage(format!("id {} is not valid: {why}", nth + 1)))
     };
-    ids.iter().enumerate().map(check).collect()
+    let mut ids: Vec<_> = ids.iter().enumerate().map(check).collect::<Result<_, _>>()?;
+    let mut seen = HashSet::with_capacity(ids.len());
+    ids.retain(|id| seen.insert(id.clone()));
+    Ok(ids)
 }

@@ -13,7 +13,12 @@ use super::output::write;
 pub(crate) fn completions(shell: Shell) -> Result<Code, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "reqwest-lease", &mut script);
-    write(&String::from_utf8_lossy(&script))?;
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if shell == Shell::Bash {
+        // The generator takes the dash in the name for the beginning of a subcommand, in one place.
+        script = script.replace("reqwest__subcmd__lease", "reqwest__lease");
+    }
+    write(&script)?;
     Ok(Code::DONE)
 }
 
@@ -24,7 +29,8 @@ pub(crate) fn manual(directory: Option<PathBuf>) -> Result<Code, Failure> {
         write(&String::from_utf8_lossy(&page))?;
         return Ok(Code::DONE);
     };
-    clap_mangen::generate_to(Arguments::command(), &directory)
+    std::fs::create_dir_all(&directory)
+        .and_then(|()| clap_mangen::generate_to(Arguments::command(), &directory))
         .map_err(|error| Failure::new(Code::FAILED, format!("{}: {error}", directory.display())))?;
     Ok(Code::DONE)
 }

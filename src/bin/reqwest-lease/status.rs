@@ -11,6 +11,7 @@ use super::context::Context;
 use super::exit::Code;
 use super::failure::Failure;
 use super::init::words;
+use super::interrupt;
 use super::output::{Format, Report, write};
 use super::time;
 
@@ -43,7 +44,7 @@ impl Status {
         };
         tokio::select! {
             never = watch(context, &store, &pool, pause.max(LEAST_PAUSE)) => return never,
-            _ = tokio::signal::ctrl_c() => {}
+            _ = interrupt::wanted() => {}
         }
         if io::stdout().is_terminal() {
             // The terminal has shown the key that was pressed.
@@ -53,6 +54,12 @@ impl Status {
     }
 }
 
+/// Whether each look is drawn over the last one.
+fn redraws(context: &Context) -> bool {
+    let is_able = std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb");
+    io::stdout().is_terminal() && is_able && context.format() == Format::Table
+}
+
 /// Shows the counts until somebody ends it, or nobody reads on.
 async fn watch(
     context: &Context,
@@ -60,7 +67,7 @@ async fn watch(
     pool: &PoolName,
     pause: Duration,
 ) -> Result<Code, Failure> {
-    let redraws = io::stdout().is_terminal() && context.format() == Format::Table;
+    let redraws = redraws(context);
     let (mut before, mut shown): (Option<(Counts, Instant)>, _) = (None, String::new());
     loop {
         let (told, taken) = (store.status(pool).await, Instant::now());
@@ -85,9 +92,12 @@ async fn watch(
 
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The text over what was drawn before: from the top, each line cut off where it ends.
+/// The text over what was drawn before. Each line is put into its row, without wrapping: what a
+/// small terminal has no room for is cut off at its right and at its end, and nothing scrolls.
 fn frame(text: &str) -> String {
-    format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
+    let row = |(nth, line): (usize, &str)| format!("\x1b[{};1H{line}\x1b[K", nth + 1);
+    let rows: String = text.lines().enumerate().map(row).collect();
+    format!("\x1b[H\x1b[?7l{rows}\x1b[J\x1b[?7h")
 }
 
 /// Grants a second since the last look.
@@ -138,7 +148,7 @@ fn facts(pool: &PoolName, counts: &Counts, rate: Option<f64>) -> Vec<(&'static s
     }
     let rate = rate.map(|rate| format!(", {rate:.1} a second")).unwrap_or_default();
     facts.push(("grants", format!("fence {}{rate}", counts.fence)));
-    if let Some(next) = counts.next {
+    if let Some(next) = counts.next.filter(|next| !next.is_zero()) {
         let next = time::short(next);
         facts.push(("next", format!("a deadline or the end of a cooldown in {next}")));
     }
@@ -178,4 +188,18 @@ fn bar(share: f64) -> String {
     let full = (share * 10.0).round() as usize;
     let some = if share > 0.0 && full == 0 { 1 } else { full };
     format!("{:10}", "#".repeat(some))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_drawn_by_rows_and_scrolls_nothing() {
+        let drawn = frame("one\n\ntwo\n");
+        assert_eq!(
+            drawn,
+            "\x1b[H\x1b[?7l\x1b[1;1Hone\x1b[K\x1b[2;1H\x1b[K\x1b[3;1Htwo\x1b[K\x1b[J\x1b[?7h"
+        );
+    }
 }

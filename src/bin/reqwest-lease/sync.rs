@@ -4,14 +4,15 @@ use std::collections::HashSet;
 
 use clap::Args;
 use reqwest_lease::{
-    EndpointId, LeaseStore as _, Member, MemberState, Order, Snapshot, StandingOrder, State,
+    EndpointId, LeaseStore as _, Member, MemberState, Order, RedisStore, Snapshot, StandingOrder,
+    State,
 };
 use serde_json::json;
 
 use super::context::{Context, members};
 use super::exit::Code;
 use super::failure::Failure;
-use super::output::Report;
+use super::output::{Report, note, some};
 
 /// Make a pool's members those of the inventory
 ///
@@ -121,33 +122,68 @@ impl Sync {
         let store = context.store().await?;
         let status = store.status(&pool).await?;
         let difference = Difference::between(&snapshot, &members(&store, &pool).await?);
+        let back = goes_back(version, status.config_version);
         if self.dry_run {
+            back.iter().for_each(|what| note(&format!("warning: {what}")));
             context.print(&difference.report(false, version))?;
             return Ok(if difference.is_empty() { Code::DONE } else { Code::FINDINGS });
         }
-        if let (Some(here), Some(there)) = (version, status.config_version)
-            && here < there
-        {
-            let what =
-                format!("the inventory has version {here}, the pool {there} already: go back");
-            context.confirm(&what)?;
+        if let Some(what) = back {
+            context.confirm(&format!("{what}: go back"))?;
         }
         if !difference.remove.is_empty() {
-            let number = difference.remove.len();
-            context.confirm(&format!("remove {number} of {} endpoints", status.members()))?;
+            let (number, which) = (difference.remove.len(), some(&difference.remove));
+            let members = status.members();
+            context.confirm(&format!("remove {number} of {members} endpoints ({which})"))?;
         }
         let changed = difference.reweigh.iter().map(|(member, _)| member.clone());
         let put: Vec<Member> = difference.add.iter().cloned().chain(changed).collect();
         // An order that adds nothing records the version.
-        if !put.is_empty() || (difference.remove.is_empty() && version != status.config_version) {
+        let is_news = version.is_some() && version != status.config_version;
+        if !put.is_empty() || (difference.remove.is_empty() && is_news) {
             context.order(&store, Order::Add(put), version).await?;
         }
         if !difference.remove.is_empty() {
-            context.order(&store, Order::Remove(difference.remove.clone()), version).await?;
+            remove(context, &store, difference.remove.clone(), version).await?;
         }
         context.print(&difference.report(true, version))?;
         Ok(Code::DONE)
     }
+}
+
+/// Says so when the inventory is older than the pool, and warns when that cannot be told.
+fn goes_back(here: Option<u64>, there: Option<u64>) -> Option<String> {
+    let there = there?;
+    let Some(here) = here else {
+        note(&format!(
+            "warning: the inventory has no version, the pool {there}: it may be an old copy"
+        ));
+        return None;
+    };
+    (here < there).then(|| format!("the inventory has version {here}, the pool {there} already"))
+}
+
+/// Removes members. Some may be gone by now, by another sync perhaps: that is as it should be.
+async fn remove(
+    context: &Context,
+    store: &RedisStore,
+    mut ids: Vec<EndpointId>,
+    version: Option<u64>,
+) -> Result<(), Failure> {
+    let pool = context.pool()?;
+    while let Err(failure) = context.order(store, Order::Remove(ids.clone()), version).await {
+        let members = members(store, &pool).await?;
+        let there: HashSet<_> = members.iter().map(|member| &member.endpoint).collect();
+        let before = ids.len();
+        ids.retain(|id| there.contains(id));
+        match ids.len() {
+            0 => break,
+            // None of them is the reason.
+            same if same == before => return Err(failure),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

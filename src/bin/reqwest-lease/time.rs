@@ -8,13 +8,28 @@ use jiff::{SignedDuration, SignedDurationRound, Timestamp, Unit};
 
 /// Reads `90`, `90s`, `1m 30s` or `500ms`.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Ok(Duration::from_secs(seconds));
-    }
-    let duration: SignedDuration =
-        text.parse().map_err(|_| "a time is written like 90s, 1m30s or 500ms".to_owned())?;
-    Duration::try_from(duration).map_err(|_| "a time is not below zero".to_owned())
+    let time = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let time: SignedDuration = text
+                .parse()
+                .map_err(|_| "a time is written like 90s, 1m30s or 500ms".to_owned())?;
+            Duration::try_from(time).map_err(|_| "a time is not below zero".to_owned())?
+        }
+    };
+    if time > LONGEST { Err("a time is at most 365 days".to_owned()) } else { Ok(time) }
 }
+
+/// The same above zero.
+pub(crate) fn parse_some(text: &str) -> Result<Duration, String> {
+    match parse(text)? {
+        Duration::ZERO => Err("a time of zero is none".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// Moments that far away can still be told.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// `8m 20s`; `1.5s` where tenths matter.
 pub(crate) fn short(duration: Duration) -> String {
@@ -74,9 +89,11 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(time), "{text}");
         }
-        for text in ["", "-1s", "soon", "1.5.2"] {
+        for text in ["", "-1s", "soon", "1.5.2", "18446744073709551615", "99999999h", "8761h"] {
             assert!(parse(text).is_err(), "{text}");
         }
+        assert!(parse("8760h").is_ok() && parse("0").is_ok());
+        assert!(parse_some("0s").is_err() && parse_some("1ms").is_ok());
     }
 
     #[test]

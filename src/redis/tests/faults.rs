@@ -16,8 +16,16 @@ async fn a_server_that_is_down_is_told_at_once() {
     println!("connect with the server down: {:?}", begun.elapsed());
     assert!(begun.elapsed() < IN_TIME);
     assert_eq!(error.kind(), Kind::StoreUnavailable);
-    assert_eq!(error.to_string(), "the store cannot be reached");
+    assert_eq!(error.to_string(), "the store cannot be reached: nothing listens there");
     assert!(!error.may_have_run());
+    for (url, why) in [
+        ("redis://nowhere.invalid", "its name leads to no address"),
+        ("unix:///nowhere/redis.sock", "there is no such socket"),
+    ] {
+        let error = Connection::connect(ConnectOptions::new(Secret::new(url.to_owned()))).await;
+        let told = error.unwrap_err().to_string();
+        assert_eq!(told, format!("the store cannot be reached: {why}"), "{url}");
+    }
 }
 
 #[tokio::test]
@@ -91,7 +99,7 @@ async fn calls_that_were_never_sent_say_so() {
     server.kill();
     let _ = fails_in_time(&connection).await;
     let (fault, _) = fails_in_time(&connection).await;
-    assert_eq!(fault, Fault::unavailable("the store cannot be reached"));
+    assert_eq!(fault, Fault::unavailable("the store cannot be reached: nothing listens there"));
 }
 
 #[tokio::test]

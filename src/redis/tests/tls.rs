@@ -43,5 +43,8 @@ async fn a_certificate_is_checked_and_the_call_goes_through() {
     let connection = Connection::connect(options(true)).await.unwrap();
     assert_eq!(count(&connection).await, Ok(1));
     let error = Connection::connect(options(false)).await.unwrap_err();
-    assert_eq!(error.to_string(), "the store cannot be reached");
+    assert_eq!(
+        error.to_string(),
+        "the store cannot be reached: no TLS with it, or its certificate is not trusted"
+    );
 }

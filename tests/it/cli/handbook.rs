@@ -60,14 +60,16 @@ fn run(page: &str, files: &[(&str, &str)], probed: &str) {
 
 #[test]
 fn its_commands_do_what_it_says() {
-    let (proxy, dead) = (Tinyproxy::start(Some(("worker", "secret-1"))), Dead::new());
+    let start = || Tinyproxy::start(Some(("worker", "secret-1")));
+    // Two of them, for a list's repetitions are left out.
+    let (proxy, other, dead) = (start(), start(), Dead::new());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let page = |visit: &Visit| text(StatusCode::OK, visit.peer.ip().to_string());
     let origin = runtime.block_on(Origin::http(page));
     let at = |url: String| url.trim_start_matches("http://").to_owned();
-    let (good, dead) = (at(proxy.url()), at(dead.url()));
+    let (good, other, dead) = (at(proxy.url()), at(other.url()), at(dead.url()));
     let list = format!(
-        "{good}:worker:secret-1\n{good}:worker:secret-2\n{good}:worker:secret-1\n\
+        "{good}:worker:secret-1\n{good}:worker:secret-2\n{other}:worker:secret-1\n\
          socks5h://{dead}\n"
     );
     run(HANDBOOK, &[("list.txt", &list), ("next.toml", NEXT)], &origin.url("/"));

@@ -198,6 +198,15 @@ async fn a_fetch_goes_through_a_leased_endpoint_and_says_how() {
     assert_eq!(origin.visits().len(), 1);
     assert_eq!(rig.json("status").await["ready"], 1, "the lease was given back");
 
+    assert_eq!(fetched["outcome"], "success");
+    rig.good(&format!("{fetch} --to body")).await;
+    assert_eq!(std::fs::read_to_string(rig.path().join("body")).unwrap(), "hello");
+    let there = rig.words(&format!("{fetch} --to body")).await;
+    assert!(there.code == 1 && there.err.contains("body is there"), "{there:?}");
+    let head = rig.json(&format!("{fetch} --head")).await;
+    assert_eq!((head["status"].as_u64(), head["bytes"].as_u64()), (Some(200), Some(0)));
+    assert_eq!(origin.visits().len(), 3);
+
     rig.good("pause").await;
     let paused = rig.words(&format!("{fetch} --max-wait 1s")).await;
     assert_eq!(paused.code, 4, "{paused:?}");

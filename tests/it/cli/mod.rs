@@ -1,14 +1,19 @@
 //! The command line program, run as people run it.
 
+mod arguments;
 #[cfg(feature = "watch")]
 mod changes;
 mod doctor;
 mod ends;
 mod handbook;
+mod import;
+mod interrupts;
 mod leases;
+mod orders;
 mod probe;
 mod roles;
 mod secrets;
+mod terminals;
 mod transcripts;
 
 use std::ffi::OsStr;

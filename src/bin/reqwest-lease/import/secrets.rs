@@ -1,15 +1,12 @@
 //! Where the passwords of a list go.
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use reqwest_lease::EndpointId;
 
+use super::files::Files;
 use super::quoted;
-use crate::exit::Code;
-use crate::failure::Failure;
 
 /// Keeps passwords, each once, until all of the list is known to be good.
 pub(super) struct Keeper {
@@ -70,8 +67,10 @@ impl Keeper {
                 (name, format!("{{ file = {} }}", quoted(&path.display().to_string())))
             }
             _ => {
-                let name =
-                    format!("{}_PASSWORD", id.as_str().to_ascii_uppercase().replace('-', "_"));
+                let id = id.as_str().to_ascii_uppercase().replace('-', "_");
+                // No shell sets a variable that begins with a digit.
+                let first = if id.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
+                let name = format!("{first}{id}_PASSWORD");
                 let reference = format!("{{ env = {} }}", quoted(&name));
                 (name, reference)
             }
@@ -81,45 +80,42 @@ impl Keeper {
         reference
     }
 
-    /// Writes them; says how many there are.
-    pub(super) fn finish(self, force: bool) -> Result<usize, Failure> {
+    /// How many there are.
+    pub(super) fn number(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// The directory that has them.
+    pub(super) fn directory(&self) -> Option<&Path> {
         match &self.place {
-            Place::Nowhere => {}
+            Place::Files { directory, .. } => Some(directory),
+            _ => None,
+        }
+    }
+
+    /// The files with them.
+    pub(super) fn written(&self) -> Files {
+        match &self.place {
+            Place::Nowhere => Vec::new(),
             Place::Files { directory, .. } => {
-                fs::create_dir_all(directory).map_err(|error| refused(directory, &error))?;
-                for (name, password) in &self.kept {
-                    create(&directory.join(name), &format!("{password}\n"), force)?;
-                }
+                let file = |(name, password): &(String, String)| {
+                    (directory.join(name), format!("{password}\n"))
+                };
+                self.kept.iter().map(file).collect()
             }
             Place::Variables(path) => {
                 let line = |(name, password): &(String, String)| {
-                    format!("{name}='{}'\n", password.replace('\'', r"'\''"))
+                    format!("{name}={}\n", in_quotes(password))
                 };
-                create(path, &self.kept.iter().map(line).collect::<String>(), force)?;
+                vec![(path.clone(), self.kept.iter().map(line).collect())]
             }
         }
-        Ok(self.kept.len())
     }
 }
 
-/// Writes a file that only its owner reads.
-pub(super) fn create(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    match force {
-        true => options.create(true).truncate(true),
-        false => options.create_new(true),
-    };
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| refused(path, &error))
-}
-
-fn refused(path: &Path, error: &std::io::Error) -> Failure {
-    let failure = Failure::new(Code::FAILED, format!("{}: {error}", path.display()));
-    match error.kind() {
-        std::io::ErrorKind::AlreadyExists => failure.with_hint("--force writes over what is there"),
-        _ => failure,
-    }
+/// Text as both a shell and systemd read it. Single quotes they read differently.
+fn in_quotes(text: &str) -> String {
+    let special = |character| matches!(character, '"' | '\\' | '$' | '`');
+    let escape = |character| special(character).then_some('\\').into_iter().chain([character]);
+    format!("\"{}\"", text.chars().flat_map(escape).collect::<String>())
 }
