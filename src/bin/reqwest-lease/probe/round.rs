@@ -11,8 +11,8 @@ use reqwest_lease::{EndpointId, Error, Kind, LeaseMiddleware, ProbeOptions, Prob
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
-use crate::exit::Code;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::count;
 
 use super::finding::{Finding, Seen};
@@ -70,7 +70,7 @@ impl Round {
         unknown.into_iter().for_each(|target| self.found(target.id, Seen::Unknown));
         let interrupted = tokio::select! {
             done = self.probe(known.into_iter()) => done.err(),
-            _ = tokio::signal::ctrl_c() => Some(Failure::new(Code::FAILED, "interrupted")),
+            _ = interrupt::wanted() => Some(Failure::interrupted()),
         };
         self.bar.finish_and_clear();
         self.findings.sort_by(|a, b| a.id.cmp(&b.id));
