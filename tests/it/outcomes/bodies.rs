@@ -255,6 +255,24 @@ async fn a_body_without_a_byte_is_looked_at_too_but_none_where_there_can_be_none
     }
 }
 
+#[tokio::test]
+async fn a_body_of_which_nothing_came_is_not_taken_for_an_empty_one() {
+    let origin = Origin::http(|_| text(StatusCode::OK, "hello")).await;
+    let (proxy, targets) =
+        (ForwardProxy::start(Manners::default()).await.unwrap(), Targets::start().await);
+    let watched = Watched::endpoint(&proxy.url(), None).await;
+    let client = watched.client(&targets, |builder| builder.classifier(Blank));
+    drop(client.execute(get(&origin.url("/"), &[])).await.unwrap());
+    assert_eq!(watched.outcome(), Outcome::Cancelled, "left unread");
+
+    let dies = FaultProxy::start(Fault::DiesAfter(0)).await;
+    let watched = Watched::endpoint(&dies.url(), None).await;
+    let client = watched.client(&targets, |builder| builder.classifier(Blank));
+    let response = client.execute(get("http://a.test/", &[])).await.unwrap();
+    assert!(response.bytes().await.is_err());
+    assert_eq!(watched.outcome(), Outcome::BodyCut);
+}
+
 /// Panics wherever it is asked.
 struct Panics;
 
