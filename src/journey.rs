@@ -313,7 +313,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
         // The first send may still be reading a stream.
         if self.may_try_another() && self.replay.can_follow() {
-            self.suspects.add(sent.ticket.hold, &sent.record, &self.site);
+            self.suspects.add(sent.ticket.hold, &sent.endpoint, &sent.record, &self.site);
             return Ok(Step::Again(Left { failure: Some(fault), ..Left::default() }));
         }
         let (outcome, is_an_answer) = self.suspects.conclude(&sent.record, &self.site);
