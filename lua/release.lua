@@ -47,7 +47,8 @@ if rare then
   for nth = 1, number do
     local at = ended[nth]
     if records[nth] or reasons[at] == 'add' then
-      rare.judge(owner[nth], fences[at], reasons[at], records[nth], last or '0')
+      local fence = match(leased[at], '^%d+')
+      rare.judge(owner[nth], fence, reasons[at], records[nth], last or '0')
     end
     if (rests[at] or 0) > 0 then
       rare.shun(sites[at], owner[nth], rests[at])

@@ -7,10 +7,10 @@ local schema, policy, last, due = unpack(call('HMGET', meta, 'schema', 'policy',
 if schema ~= SCHEMA then
   return schema and {'too_new', schema} or {'uninitialised'}
 end
-local ids, owns, fences = call('HMGET', requests, unpack(tokens)), {''}, {}
+local leased, ids, owns = call('HMGET', requests, unpack(tokens)), {''}, {''}
 for nth = 1, asked do
-  local fence, id = match(ids[nth] or '', '^(%d+):%d+:%d+:(.+)$')
-  ids[nth], owns[nth], fences[nth] = id or '', '@' .. (id or ''), fence
+  local id = match(leased[nth] or '', '^%d+:%d+:%d+:(.+)$') or ''
+  ids[nth], owns[nth] = id, '@' .. id
 end
 local owners = call('HMGET', requests, unpack(owns))
 local deadlines = call('ZMSCORE', leases, unpack(ids))
@@ -24,7 +24,7 @@ local number = 0
 for nth = 1, asked do
   local one = tokens[nth]
   -- A record that its endpoint does not point back to is of a lease that is over.
-  local valid = owners[nth] == one and tonumber(deadlines[nth] or 0) > now
+  local valid = owners[nth] == one and (deadlines[nth] or 0) + 0 > now
   for other = 1, valid and number or 0 do
     valid = valid and tokens[ended[other]] ~= one
   end

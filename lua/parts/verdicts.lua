@@ -2,12 +2,19 @@
 -- and shun. The keys of shuns follow those of the state. `mild` is whether none of them keeps an
 -- endpoint from being leased again but by its cooldown.
 local cooldowns, reasons, codes, rests, sites, mild, key = {0}, {''}, {}, {}, {}, true, 12
+local words, cooldown = nil, nil
 for nth = 1, asked do
-  local at = width * nth - 3
-  local cooldown, strike, code, rest = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local wrong = not (find(ARGV[at], '^%d+$') and cooldown <= LONGEST) and 'cooldown'
-    or strike ~= 'reset' and strike ~= 'keep' and strike ~= 'add' and 'strike'
+  local at, wrong = width * nth - 3, nil
+  local strike, code, rest = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  -- Mostly that of the one before.
+  if ARGV[at] ~= words then
+    words, cooldown = ARGV[at], tonumber(ARGV[at])
+    wrong = not (find(words, '^%d+$') and cooldown <= LONGEST) and 'cooldown'
+  end
   cooldowns[nth], reasons[nth] = cooldown, strike
+  if strike ~= 'reset' and strike ~= 'keep' and strike ~= 'add' then
+    wrong = wrong or 'strike'
+  end
   if code ~= '' then
     codes[nth], mild = code, false
     wrong = wrong or find(code, '[^a-z_]') and 'quarantine'
