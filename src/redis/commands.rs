@@ -125,18 +125,18 @@ commands! {
         ["start" "arguments" "allowed" "orders" "audit"] &["meta"], "by? config_version? orders";
     RESUME "resume" "" ["start" "arguments" "allowed" "orders" "audit"] &["meta"],
         "by? config_version? orders what";
-    BUDGET_RESERVE "budget/reserve" "" ["budget" "state" "places"] &["budget"],
+    BUDGET_RESERVE "budget/reserve" "" ["instant" "reserve_one" "budget" "state" "places"] &["budget"],
         "interval_us burst probe_us empty (most passage hold_us)*";
-    BUDGET_UNDO "budget/undo" " flags=allow-oom" ["budget" "state"] &["budget"],
+    BUDGET_UNDO "budget/undo" " flags=allow-oom" ["instant" "budget" "state"] &["budget"],
         "tat interval_us probe";
-    BUDGET_PAUSE "budget/pause" " flags=allow-oom" ["budget" "state"] &["budget"],
+    BUDGET_PAUSE "budget/pause" " flags=allow-oom" ["instant" "budget" "state"] &["budget"],
         "known asked_us first_us longest_us";
-    BUDGET_SETTLE "budget/settle" " flags=allow-oom" ["budget" "state"] &["budget"],
+    BUDGET_SETTLE "budget/settle" " flags=allow-oom" ["instant" "budget" "state"] &["budget"],
         "known interval_us burst what";
-    BUDGET_RESET "budget/reset" " flags=allow-oom" ["budget" "state"] &["budget"], "";
-    BUDGET_ENTER "budget/enter" "" ["budget" "places"] &["passages"],
+    BUDGET_RESET "budget/reset" " flags=allow-oom" ["instant" "budget" "state"] &["budget"], "";
+    BUDGET_ENTER "budget/enter" "" ["instant" "budget" "places"] &["passages"],
         "most passage hold_us";
-    BUDGET_LEAVE "budget/leave" " flags=allow-oom" ["budget"] &["passages"], "passage+";
+    BUDGET_LEAVE "budget/leave" " flags=allow-oom" ["instant" "budget"] &["passages"], "passage+";
 }
 
 impl Command {
