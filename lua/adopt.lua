@@ -18,15 +18,15 @@ local move = moves()
 move.check_types()
 local fix = repair(move)
 local claims = claims_of(fix)
-local lowest = call('ZRANGE', uses, 0, 0, 'WITHSCORES')[2] or '0.5'
+local lowest = fix.lowest()
 
 -- Takes in what is in this place, unless it is a member.
 local function place(key)
   return function(id, reason)
     if call('ZSCORE', members, id) then
       return
-    elseif key == uses or not sound(id) then
-      fix.step(sound(id) and id or '-', key == parked and 'HDEL' or 'ZREM', key, id)
+    elseif key == uses or not sense.id(id) then
+      fix.step(sense.id(id) and id or '-', key == parked and 'HDEL' or 'ZREM', key, id)
       return
     end
     fix.step(id, 'ZADD', members, 0, id)
@@ -41,10 +41,21 @@ local function place(key)
   end
 end
 
-local function strike(field, record)
-  local id = string.match(field, '^@?(.*)$')
-  if not string.find(record, field == id and '^%d+:%d+$' or '^%d+$') then
-    fix.step(sound(id) and id or '-', 'HDEL', strikes, field)
+-- What is kept of members under their ids; of those who left, their counts.
+local function kept(key, part)
+  return function(field, value)
+    local id = part == 'strikes' and string.match(field, '^@(.*)$') or field
+    local good = call('ZSCORE', members, id)
+    if part == 'former' then
+      good = not good and string.find(value, '^%d+$') and #value <= 16
+    elseif part == 'orders' then
+      good = good or field == '*' or field == '.' or value == 'remove'
+    elseif part == 'strikes' then
+      good = good and sense.strikes(field, value)
+    end
+    if not good then
+      fix.step(sense.id(id) and id or '-', 'HDEL', key, field)
+    end
   end
 end
 
@@ -52,7 +63,11 @@ local parts = {
   ready = {KEYS[2], 'ZSCAN', place(KEYS[2])}, cooling = {KEYS[3], 'ZSCAN', place(KEYS[3])},
   leases = {leases, 'ZSCAN', place(leases)}, parked = {parked, 'HSCAN', place(parked)},
   claims = {requests, 'HSCAN', claims.take}, uses = {uses, 'ZSCAN', place(uses)},
-  strikes = {strikes, 'HSCAN', strike}, requests = {requests, 'HSCAN', claims.request},
+  strikes = {strikes, 'HSCAN', kept(strikes, 'strikes')},
+  orders = {move.orders, 'HSCAN', kept(move.orders, 'orders')},
+  weights = {KEYS[11], 'HSCAN', kept(KEYS[11], 'weights')},
+  former = {KEYS[5], 'HSCAN', kept(KEYS[5], 'former')},
+  requests = {requests, 'HSCAN', claims.request},
   cancelled = {cancelled, 'ZSCAN', claims.tombstone},
 }
 local part = parts[ARGV[3]] or refuse('part')

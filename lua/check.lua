@@ -1,7 +1,7 @@
 -- Looks for contradictions in a page of members, and in the sizes of the keys: a pool whose pages
--- are all in order, and whose sizes agree, is in order.
+-- are all in order, and whose sizes agree, is in order but for what is of no member.
 --
--- KEYS: meta ready cooling leases requests cancelled parked members uses strikes
+-- KEYS: meta ready cooling leases requests cancelled parked members uses strikes weights
 -- ARGV: orders after? limit
 -- Replies:
 --   checked last? (finding id?)*
@@ -9,10 +9,10 @@
 --   too_new schema
 local meta, ready, cooling, leases, requests = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, parked, members, uses, strikes = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local orders, after, limit = ARGV[1], ARGV[2], integer(ARGV[3], 1, 1000, 'limit')
+local weights, orders, after, limit = KEYS[11], ARGV[1], ARGV[2], integer(ARGV[3], 1, 1000, 'limit')
 
-local schema, largest_ttl, due, loading, note =
-  unpack(call('HMGET', meta, 'schema', 'largest_ttl', 'due', 'loading', 'note'))
+local schema, largest_ttl, due, loading, note, weighted =
+  unpack(call('HMGET', meta, 'schema', 'largest_ttl', 'due', 'loading', 'note', 'weighted'))
 if closed(schema) then
   return closed(schema)
 end
@@ -37,7 +37,7 @@ if #ids > 0 then
   local deadlines, shares = call('ZMSCORE', leases, unpack(ids)), call('ZMSCORE', uses, unpack(ids))
   local readied, cools = call('ZMSCORE', ready, unpack(ids)), call('ZMSCORE', cooling, unpack(ids))
   local reasons, standing = call('HMGET', parked, unpack(ids)), call('HMGET', orders, unpack(ids))
-  local struck = call('HMGET', strikes, unpack(ids))
+  local struck, heavy = call('HMGET', strikes, unpack(ids)), call('HMGET', weights, unpack(ids))
   for nth, id in ipairs(ids) do
     local deadline, reason = deadlines[nth], reasons[nth]
     local places = (deadline and 1 or 0) + (reason and 1 or 0) + (readied[nth] and 1 or 0)
@@ -48,9 +48,8 @@ if #ids > 0 then
       finding('without_count', id)
     end
     local _ = deadline and check_lease(id, deadline)
-    if struck[nth] and not string.find(struck[nth], '^%d+:%d+$') then
-      finding('strikes_malformed', id)
-    end
+    check_sense(id, readied[nth], cools[nth], deadline, shares[nth], heavy[nth], reason,
+      standing[nth], struck[nth])
     check_order(id, deadline and 'leased' or reason or 'free', standing[nth])
   end
 end
@@ -64,11 +63,11 @@ local noted = call('HGET', requests, 'note')
 if call('HLEN', requests) ~= 2 * leased + call('ZCARD', cancelled) + (noted and 1 or 0) then
   finding('leases_miscounted')
 end
-if #(note or '') <= 64 or #(noted or '') <= 64 then
-  finding('note_missing')
-end
+_ = #(note or '') > 64 and #(noted or '') > 64 or finding('note_missing')
+_ = call('ZCOUNT', members, 0, 0) == all or finding('members_out_of_order')
+_ = tonumber(weighted) == call('HLEN', weights) or finding('weights_miscounted')
 for _, key in ipairs({leases, cooling}) do
   local first = call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
-  local _ = first and tonumber(first) < (tonumber(due) or 0) and finding('due_too_late')
+  _ = first and tonumber(first) < (tonumber(due) or 0) and due ~= '0' and finding('due_too_late')
 end
 return {'checked', ids[limit] or '', unpack(findings)}

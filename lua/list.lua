@@ -43,7 +43,7 @@ for nth, id in ipairs(ids) do
     order = ''
   end
   for _, word in ipairs({
-    id, place, text(math.max(till - now, 0)), order, text(heft(weight[nth])),
+    id, place, text(math.max(math.min(till - now, LONGEST), 0)), order, text(heft(weight[nth])),
     text(assignments(shares[nth], weight[nth])), string.match(struck[nth] or '', '^%d+') or '0',
   }) do
     reply[#reply + 1] = word

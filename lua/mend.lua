@@ -9,7 +9,7 @@
 --   uninitialised
 --   too_new schema
 local meta, ready, cooling, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local requests, parked, members, uses = KEYS[6], KEYS[8], KEYS[9], KEYS[10]
+local requests, parked, members = KEYS[6], KEYS[8], KEYS[9]
 local after, limit = ARGV[3], integer(ARGV[4], 1, 250, 'limit')
 local from = after == '' and '-' or '(' .. name(after)
 
@@ -19,10 +19,11 @@ local shut = closed(schema)
 if shut then
   return shut
 end
-local move = moves(mode == 'shared' or policy == 'least_assigned')
+local by_share = mode == 'shared' or policy == 'least_assigned'
+local move = moves(by_share)
 move.check_types()
 local fix, furthest = repair(move), now + integer(largest_ttl, 1, LONGEST, 'largest_ttl')
-local lowest = call('ZRANGE', uses, 0, 0, 'WITHSCORES')[2] or '0.5'
+local lowest = fix.lowest()
 
 -- One that is leased is nowhere else.
 local function mend_lease(id, deadline, order)
@@ -31,8 +32,8 @@ local function mend_lease(id, deadline, order)
   if string.match(record, '^%d+:%d+:%d+:(.+)$') ~= id then
     fix.step(id, 'ZREM', leases, id)
     fix.step(id, 'HDEL', requests, '@' .. id)
-    fix.settle(id, order, math.min(deadline, furthest))
-  elseif deadline > furthest then
+    fix.settle(id, order, sense.time(deadline) and math.min(deadline, furthest) or furthest)
+  elseif deadline > furthest or not sense.time(deadline) then
     fix.step(id, 'ZADD', leases, text(furthest), id)
   end
 end
@@ -52,14 +53,12 @@ end
 
 local ids = call('ZRANGE', members, from, '+', 'BYLEX', 'LIMIT', 0, limit)
 for _, id in ipairs(ids) do
-  local deadline, reason = call('ZSCORE', leases, id), call('HGET', parked, id)
-  local order = call('HGET', move.orders, id)
+  local deadline = call('ZSCORE', leases, id)
+  local reason, order = fix.words(id)
   local readied, cools = call('ZSCORE', ready, id), call('ZSCORE', cooling, id)
   local bar = string.match(order or '', '^%l+')
   local barred = bar == 'disable' or bar == 'drain' or bar == 'remove'
-  if not call('ZSCORE', uses, id) then
-    fix.step(id, 'ZADD', uses, lowest, id)
-  end
+  fix.numbers(id, readied, cools, lowest, furthest, by_share)
   if readied and (deadline or reason or barred or cools) then
     fix.step(id, 'ZREM', ready, id)
   end

@@ -1,5 +1,5 @@
 -- Tells which keys of a pool there are and of which type, also of a pool that is not set up. Those
--- that hold tokens are left out, so that an observer can ask.
+-- that hold tokens, and the trail, are told to those who may see them.
 --
 -- KEYS: meta ready cooling leases parked members uses weights strikes former
 -- ARGV:
@@ -17,4 +17,7 @@ for _, key in ipairs(KEYS) do
   tell(key)
 end
 tell(stem .. 'orders')
+for _, name in ipairs({'requests', 'cancelled', 'audit'}) do
+  local _ = may('TYPE', stem .. name) and tell(stem .. name)
+end
 return reply

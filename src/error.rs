@@ -33,6 +33,10 @@ pub enum Kind {
     /// The pool's state was written by another version of this crate, in a layout that is unknown
     /// here.
     PoolTooNew,
+    /// The pool's standing orders are not where the rest of its state is: they are on the move with
+    /// a cluster's slot, or lost. Until they are there nothing is granted, for what is not there is
+    /// not taken for none.
+    PoolWithoutOrders,
     /// No pool of this name is known here.
     UnknownPool,
     /// The pool has been shut down in this process.
@@ -78,6 +82,7 @@ impl Kind {
             Self::PoolLoading => "pool_loading",
             Self::PoolUninitialised => "pool_uninitialised",
             Self::PoolTooNew => "pool_too_new",
+            Self::PoolWithoutOrders => "pool_without_orders",
             Self::UnknownPool => "unknown_pool",
             Self::PoolClosed => "pool_closed",
             Self::StoreUnavailable => "store_unavailable",
@@ -239,6 +244,7 @@ impl Error {
             Kind::PoolExhausted
                 | Kind::PoolPaused
                 | Kind::PoolLoading
+                | Kind::PoolWithoutOrders
                 | Kind::StoreUnavailable
                 | Kind::BudgetExceeded
                 | Kind::SiteRefuses
@@ -246,6 +252,11 @@ impl Error {
                 | Kind::LeaseExpired
                 | Kind::TimedOut
         )
+    }
+
+    /// Whether the store may carry out the same call a little later.
+    pub(crate) fn is_of_an_outage(&self) -> bool {
+        matches!(self.kind(), Kind::StoreUnavailable | Kind::PoolWithoutOrders)
     }
 
     /// Whether the call to the store that failed may have taken place, or may still.

@@ -128,6 +128,29 @@ name! {
     EndpointId, check, "_ -"
 }
 
+impl EndpointId {
+    /// The last id before this one in order of ids, `None` for the first: what a store lists after
+    /// it begins with this one, if that is a member.
+    pub(crate) fn before(&self) -> Option<Self> {
+        let (last, rest) = self.0.as_bytes().split_last()?;
+        let rest = std::str::from_utf8(rest).ok()?;
+        let lower = IN_ORDER.bytes().take_while(|other| other < last).last();
+        match lower {
+            Some(lower) => {
+                let mut name = CompactString::from(rest);
+                name.push(char::from(lower));
+                name.extend(std::iter::repeat_n('z', MAX_NAME_LENGTH - name.len()));
+                Some(Self(name))
+            }
+            // One that ends in the lowest character follows the same without it.
+            None => (!rest.is_empty()).then(|| Self(CompactString::from(rest))),
+        }
+    }
+}
+
+/// The characters of names, lowest first.
+const IN_ORDER: &str = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+
 name! {
     /// The name of a pool: a set of endpoints whose leases are counted together.
     ///
@@ -185,5 +208,37 @@ mod tests {
     fn a_refused_name_is_not_repeated() {
         let error = EndpointId::new("host:8080:user:canary").unwrap_err();
         assert!(!format!("{error} {error:?}").contains("canary"));
+    }
+
+    #[test]
+    fn nothing_is_between_an_id_and_the_one_before() {
+        let id = |name: &str| EndpointId::new(name).unwrap();
+        let before = |name: &str| id(name).before().map(|before| before.to_string());
+        assert_eq!(before("-"), None);
+        assert_eq!(before("a-"), Some("a".to_owned()));
+        assert_eq!(before("b1"), Some(format!("b0{}", "z".repeat(62))));
+        assert_eq!(before("a"), Some(format!("_{}", "z".repeat(63))));
+        assert_eq!(before("0"), Some(format!("-{}", "z".repeat(63))));
+        let long = format!("{}1", "z".repeat(63));
+        assert_eq!(before(&long), Some(format!("{}0", "z".repeat(63))));
+        let mut in_order = IN_ORDER.as_bytes().to_vec();
+        in_order.sort_unstable();
+        assert_eq!(in_order, IN_ORDER.as_bytes());
+        let mut names = vec![String::new()];
+        for length in 0..3 {
+            let longer =
+                |name: &String| ["-", "0", "Z", "_", "y", "z"].map(|end| format!("{name}{end}"));
+            let shorter = names.iter().filter(|name| name.len() == length);
+            names.extend(shorter.flat_map(longer).collect::<Vec<_>>());
+        }
+        let ids: Vec<_> = names[1..].iter().map(|name| id(name)).collect();
+        for one in &ids {
+            let before = one.before();
+            assert!(before.as_ref().is_none_or(|before| before < one));
+            let between = |other: &&EndpointId| {
+                before.as_ref().is_none_or(|before| before < *other) && *other < one
+            };
+            assert_eq!(ids.iter().find(between), None, "{one}");
+        }
     }
 }

@@ -107,7 +107,9 @@ pub use store::{
     RenewReply, RenewRequest, Setup, StandingOrder, State, Status, Term, Violation, violations,
 };
 #[cfg(feature = "redis")]
-pub use store::{RedisStore, RedisStoreBuilder, Remains, Replica, Rights, ServerReport};
+pub use store::{
+    RedisStore, RedisStoreBuilder, Remains, Replica, Rights, ServerReport, SettingsReport,
+};
 pub use targets::Targets;
 pub use telemetry::Counts;
 #[cfg(feature = "metrics")]

@@ -78,6 +78,9 @@ impl LeaseMiddleware {
     /// The request passes the site's budget and the checks of targets and redirects, and goes
     /// through this endpoint alone; no worker ever probes by itself.
     ///
+    /// It asks the store for this one member, so that it costs as much in a large pool as in a small
+    /// one.
+    ///
     /// Only if [`ProbeOptions`] say so a probe that passed ends a quarantine, and one that failed
     /// starts it.
     ///

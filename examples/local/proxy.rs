@@ -179,7 +179,8 @@ const HOP_BY_HOP: [HeaderName; 4] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-fn to_origin_form(request: &mut Request<Incoming>) -> Result<(), ()> {
+/// Takes the proxy's part out of a request.
+pub(crate) fn to_origin_form(request: &mut Request<Incoming>) -> Result<(), ()> {
     let authority = request.uri().authority().ok_or(())?.as_str().to_owned();
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
     *request.uri_mut() = path.parse().map_err(drop)?;
@@ -190,7 +191,8 @@ fn to_origin_form(request: &mut Request<Incoming>) -> Result<(), ()> {
     Ok(())
 }
 
-fn basic((user, password): (&str, &str)) -> String {
+/// What a client shows for these credentials.
+pub(crate) fn basic((user, password): (&str, &str)) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }
 

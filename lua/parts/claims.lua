@@ -1,8 +1,4 @@
 -- What a repair does with tokens and those who hold leases by them.
-local function sound(id)
-  return #id <= 64 and string.find(id, '^[A-Za-z0-9_-]+$')
-end
-
 local function claims_of(fix)
   local leases, requests, cancelled, claims = KEYS[4], KEYS[6], KEYS[7], {}
 
@@ -39,7 +35,7 @@ local function claims_of(fix)
       kept = id and call('ZSCORE', leases, id) and call('HGET', requests, '@' .. id) == field
     end
     if not kept then
-      fix.step(id and sound(id) and id or '-', 'HDEL', requests, field)
+      fix.step(id and sense.id(id) and id or '-', 'HDEL', requests, field)
     end
   end
 

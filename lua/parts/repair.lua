@@ -36,16 +36,80 @@ local function repair(move)
     return first
   end
 
+  -- The least share that is one.
+  function fix.lowest()
+    return call('ZRANGE', KEYS[10], '0.0005', '9007199254740992', 'BYSCORE', 'LIMIT', 0, 1,
+      'WITHSCORES')[2] or '0.5'
+  end
+
+  -- What calls go by beside the members: settings that are none get those that are safe.
+  local function settle_meta()
+    local due, hold, version, weighted =
+      unpack(call('HMGET', meta, 'due', 'failover_hold', 'config_version', 'weighted'))
+    local first = soonest()
+    if not string.find(due or '', '^%d+$') or due ~= '0' and first and first < tonumber(due) then
+      fix.step('-', 'HSET', meta, 'due', '0')
+    end
+    if hold ~= 'on' and hold ~= 'off' then
+      fix.step('-', 'HSET', meta, 'failover_hold', 'on')
+    end
+    if version and (string.find(version, '%D') or #version > 16) then
+      fix.step('-', 'HDEL', meta, 'config_version')
+    end
+    if weighted ~= text(call('HLEN', KEYS[11])) then
+      note('-')
+    end
+  end
+
   -- Lets calls look for what has ended, and the server look up by hash.
   function fix.pool()
-    local due, first = tonumber(call('HGET', meta, 'due')) or 0, soonest()
-    if first and first < due then
-      fix.step('-', 'HSET', meta, 'due', '0')
+    settle_meta()
+    -- All are at one score, in the order of their ids.
+    for _, range in ipairs({{'-inf', '(0'}, {'(0', '+inf'}}) do
+      local astray = call('ZRANGE', KEYS[9], range[1], range[2], 'BYSCORE', 'LIMIT', 0, 64)
+      for _, id in ipairs(astray) do
+        fix.step(sense.id(id) and id or '-', 'ZADD', KEYS[9], '0', id)
+      end
     end
     for _, key in ipairs({meta, requests}) do
       if #(call('HGET', key, 'note') or '') <= 64 then
         fix.step('-', 'HSET', key, 'note', NOTE)
       end
+    end
+  end
+
+  -- What stands for a member in words, made sense of: what is no order keeps out; what is no reason
+  -- becomes one that an administrator ends.
+  function fix.words(id)
+    local parked, weights = KEYS[8], KEYS[11]
+    local reason, order = call('HGET', parked, id), call('HGET', move.orders, id)
+    local weight = call('HGET', weights, id)
+    if order and not sense.order(order) then
+      order = 'disable'
+      fix.step(id, 'HSET', move.orders, id, order)
+    end
+    if reason and not sense.reason(reason) then
+      reason = order and string.find(order, '^d') and 'disabled' or 'quarantined:administrator'
+      fix.step(id, 'HSET', parked, id, reason)
+    end
+    if weight and not sense.weight(weight) then
+      fix.step(id, 'HDEL', weights, id)
+    end
+    return reason, order
+  end
+
+  -- The same in numbers.
+  function fix.numbers(id, rank, cools, lowest, till_then, by_share)
+    local share = call('ZSCORE', KEYS[10], id)
+    if not share or not sense.share(share) then
+      share = lowest
+      fix.step(id, 'ZADD', KEYS[10], share, id)
+    end
+    if rank and not sense.rank(rank) then
+      fix.step(id, 'ZADD', KEYS[2], by_share and share or stamp, id)
+    end
+    if cools and not sense.time(cools) then
+      fix.step(id, 'ZADD', cooling, text(till_then), id)
     end
   end
 
@@ -66,6 +130,7 @@ local function repair(move)
     move.settle(ended, orders, {}, till)
     move.out(gone)
     move.expect(soonest() or now)
+    call('HSET', meta, 'weighted', call('HLEN', KEYS[11]))
     return #mended
   end
 

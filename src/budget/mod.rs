@@ -6,9 +6,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `builder`, `rate`, `rules`, `domain`, `explain` | what the user says, and which rule is for what |
+//! | `builder`, `written`, `rate`, `rules`, `domain`, `explain` | what the user says, and which rule is for what |
 //! | `sites`, `limit` | buckets by name, bounded; what they share |
-//! | `gate`, `entry`, `place`, `turn` | one request: its buckets, entering, waiting, going out |
+//! | `gate`, `entry`, `place`, `turn`, `stay` | one request: its buckets, entering, waiting, going out |
 //! | `queue`, `line`, `schedule`, `pause` | one bucket: what it grants now, its waiters, its books |
 //! | `local`, `remote` | the limiter that is asked for slots |
 //! | `answer`, `retry_after`, `hints` | what the site says of its limits |
@@ -36,7 +36,9 @@ mod schedule;
 #[cfg(feature = "redis")]
 mod shared;
 mod sites;
+mod stay;
 mod turn;
+mod written;
 
 use std::fmt;
 use std::sync::Arc;

@@ -4,15 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::clock::At;
 use super::limit::Limit;
 use super::line::Line;
-use super::local::{Admission, Limiter, Local, Slot};
+use super::local::{Limiter, Local, Slot};
 use super::pause::{Pause, Probe};
 use super::remote::Remote;
 use super::schedule::{By, Schedule};
+use super::stay::{Flights, Stay};
 use super::turn::Cause;
 
 /// One bucket and those who wait for it. Only the head of its line asks the limiter.
@@ -43,14 +42,6 @@ pub(super) struct State {
     pub(super) line: Option<Box<Line>>,
     pub(super) pause: Option<Box<Pause>>,
     pub(super) remote: Option<Box<Remote>>,
-}
-
-/// The requests under way.
-#[derive(Default)]
-pub(super) struct Flights {
-    pub(super) count: u32,
-    /// How long they last, over the last ten or so, in milliseconds.
-    mean_ms: u32,
 }
 
 /// What the head can do next.
@@ -338,87 +329,6 @@ impl State {
 
     pub(super) fn line(&mut self) -> &mut Line {
         self.line.get_or_insert_default()
-    }
-}
-
-/// What an exchange holds on to until its body ends. Dropping it gives it back.
-pub(crate) struct Stay {
-    queue: Arc<Queue>,
-    since: At,
-    counted: bool,
-    /// It is the probe of the pause that began then.
-    probe: Option<At>,
-    /// The server's name for its place.
-    place: Option<u64>,
-    /// While it lasts its bucket is not forgotten, so that an answer is told to who knows this.
-    admission: Option<Admission>,
-}
-
-impl Stay {
-    /// How a server admitted it, if it is this bucket's.
-    pub(super) fn admission(&self, queue: &Arc<Queue>) -> Option<Admission> {
-        self.admission.filter(|_| Arc::ptr_eq(&self.queue, queue))
-    }
-
-    /// Whether it is a probe that was never answered: then the next one is the probe.
-    fn is_unanswered(&self, state: &mut State) -> bool {
-        match (self.probe, state.pause.as_deref_mut()) {
-            (Some(began), Some(pause))
-                if pause.probe == Probe::Out && pause.began == Some(began) =>
-            {
-                pause.probe = Probe::Due;
-                true
-            }
-            _ => false,
-        }
-    }
-}
-
-impl Stay {
-    pub(super) fn instant(&self, at: At) -> Instant {
-        self.queue.limit.common.epoch.instant(at)
-    }
-
-    /// Whether it is the probe of this pause.
-    pub(super) fn probes(&self, queue: &Arc<Queue>, pause: &Pause) -> bool {
-        Arc::ptr_eq(&self.queue, queue) && self.probe.is_some() && self.probe == pause.began
-    }
-}
-
-impl Drop for Stay {
-    fn drop(&mut self) {
-        if let (Some(place), Limits::Remote(limiter)) = (self.place, &self.queue.limiter) {
-            limiter.left(place);
-        }
-        let now = self.queue.now();
-        let (unanswered, waker) = {
-            let mut state = self.queue.state();
-            if self.counted {
-                state.flights.land(now.since(self.since));
-            }
-            if self.place.is_some() {
-                state.ask_again();
-            }
-            let unanswered = self.is_unanswered(&mut state);
-            (unanswered, state.line.as_deref_mut().and_then(Line::signal))
-        };
-        if let Limits::Remote(limiter) = &self.queue.limiter
-            && let Some(probe) = self.admission.filter(|admission| unanswered && admission.probe)
-        {
-            limiter.unanswered(probe);
-        }
-        wake(waker);
-    }
-}
-
-impl Flights {
-    fn land(&mut self, lasted: Duration) {
-        self.count -= 1;
-        let lasted = u32::try_from(lasted.as_millis()).unwrap_or(u32::MAX);
-        self.mean_ms = match self.mean_ms {
-            0 => lasted,
-            mean => mean - mean / 8 + lasted / 8,
-        };
     }
 }
 

@@ -11,7 +11,8 @@ use super::clock::At;
 use super::local::Admission;
 use super::pause::Pause;
 use super::place::{Holding, Place, Readiness};
-use super::queue::{Queue, Stay};
+use super::queue::Queue;
+use super::stay::Stay;
 use crate::error::{Error, Kind};
 
 /// Places before all buckets of a request: those of its keys, and the site's as the last.

@@ -255,7 +255,10 @@ impl<T: Transport> Journey<'_, T> {
     fn or_timed_out(&self, error: Error) -> Error {
         let waiting = matches!(
             error.kind(),
-            Kind::PoolExhausted | Kind::BudgetExceeded | Kind::StoreUnavailable
+            Kind::PoolExhausted
+                | Kind::BudgetExceeded
+                | Kind::StoreUnavailable
+                | Kind::PoolWithoutOrders
         );
         if waiting && self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Error::new(Kind::TimedOut, "the request's timeout was up while it waited")

@@ -54,8 +54,8 @@ impl Queue {
     }
 
     /// Takes in that all that was granted is of no use here, and would be no other the next time.
-    pub(super) fn in_vain(&mut self, pool: &Pool, launch: &Launch, later: &Later, rest: Duration) {
-        self.refused(pool, launch, later, rest);
+    pub(super) fn in_vain(&mut self, launch: &Launch, later: &Later, rest: Duration) {
+        self.refused(launch, later, rest);
         // That it is given back is no reason to ask for it again.
         if let Some(rest) = &mut self.rest {
             rest.seen = None;
@@ -63,9 +63,9 @@ impl Queue {
     }
 
     /// Takes in that there is nothing: for those who want the same, or for anybody.
-    pub(super) fn refused(&mut self, pool: &Pool, launch: &Launch, later: &Later, rest: Duration) {
+    pub(super) fn refused(&mut self, launch: &Launch, later: &Later, rest: Duration) {
         let now = Instant::now();
-        let hopeless = later.is_hopeless(pool, &launch.wants);
+        let hopeless = later.is_hopeless(&launch.wants);
         let overdue = std::mem::take(&mut self.overdue);
         if hopeless || overdue || self.patient() < self.places.len() {
             let everybody = !later.restricted;

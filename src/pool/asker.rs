@@ -15,7 +15,7 @@ use super::question::{LEAST_PATIENCE, Unanswered};
 use super::queue::{Launch, Plan, Queue};
 use super::wants::Later;
 use super::{Lease, Pool};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::outcome::Outcome;
 use crate::random;
 use crate::secret::Token;
@@ -93,9 +93,9 @@ impl Flight {
         let tokens = Tokens { doubtful, unanswered: false };
         if leases.is_empty() && in_vain {
             // They are given back and come again, for nothing.
-            let (pool, rest) = (self.pool().clone(), self.pool().rest());
-            let later = Later::exhausted(&pool).after(rest);
-            self.land(tokens, |queue, launch| queue.in_vain(&pool, launch, &later, rest));
+            let rest = self.pool().rest();
+            let later = Later::exhausted(self.pool()).after(rest);
+            self.land(tokens, |queue, launch| queue.in_vain(launch, &later, rest));
             return self.cancel(cancelled);
         }
         let spare =
@@ -111,10 +111,10 @@ impl Flight {
             doubtful.clear();
             return self.land(Tokens::default(), |_, _| ());
         }
-        let pool = self.pool().clone();
-        let (later, tokens) = (Later::of(reply, &pool), Tokens { doubtful, unanswered: false });
+        let later = Later::of(reply, self.pool());
+        let tokens = Tokens { doubtful, unanswered: false };
         let rest = self.rest(&later);
-        self.land(tokens, |queue, launch| queue.refused(&pool, launch, &later, rest));
+        self.land(tokens, |queue, launch| queue.refused(launch, &later, rest));
     }
 
     fn failed(&mut self, why: &Error) {
@@ -122,7 +122,7 @@ impl Flight {
         if !why.may_have_run() {
             tokens.truncate(self.launch.doubtful);
         }
-        if why.kind() != Kind::StoreUnavailable {
+        if !why.is_of_an_outage() {
             self.land(Tokens::default(), |queue, launch| queue.failed(&launch.wants, why));
             return self.cancel(tokens);
         }
@@ -131,7 +131,7 @@ impl Flight {
         self.land(Tokens::default(), |queue, launch| {
             let doubtful = queue.lost(&pool, launch, &later, tokens);
             queue.doubt(&launch.wants, Tokens { doubtful, unanswered: true });
-            queue.refused(&pool, launch, &later, rest);
+            queue.refused(launch, &later, rest);
         });
     }
 

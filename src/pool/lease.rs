@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::question::UNANSWERED;
 use super::{Pool, Wants};
 use crate::endpoint::Endpoint;
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::id::Fence;
 use crate::outcome::Outcome;
 use crate::secret::Token;
@@ -310,7 +310,7 @@ impl Renewal {
                     next = halfway(self.trust.until()).max(asked + retry);
                 }
                 Ok(RenewReply::NotOwner) => return self.lost("it is no longer held"),
-                Err(error) if error.kind() != Kind::StoreUnavailable => {
+                Err(error) if !error.is_of_an_outage() => {
                     return self.lost("the store refused");
                 }
                 Err(_) => next = asked + retry,

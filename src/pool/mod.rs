@@ -208,6 +208,13 @@ impl Pool {
         }
     }
 
+    /// One member, which costs as much in a large pool as in a small one.
+    pub(crate) async fn member(&self, id: &EndpointId) -> Result<Option<MemberState>, Error> {
+        let request = ListRequest::new(self.0.core.name.clone(), id.before(), 1);
+        let next = self.0.core.noted(self.0.core.store.list(request).await)?;
+        Ok(next.into_iter().find(|member| member.endpoint == *id))
+    }
+
     /// The newest entries of the pool's trail of orders, or those before one; it outlasts the pool.
     /// Changes nothing, dropped or not.
     ///
@@ -271,6 +278,8 @@ impl Pool {
 
     async fn reload_in_turn(&self) -> Result<Reloaded, Error> {
         let reloaded = self.0.inventory.reload().await?;
+        // What the pool has and the inventory had not may be what somebody waits for.
+        self.0.core.waiting.something_came_free();
         if self.0.embedded {
             self.follow_inventory().await?;
         }

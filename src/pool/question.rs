@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::wants::{Later, Wants};
 use super::{Lease, Pool};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::secret::Token;
 use crate::store::{AcquireReply, AcquireRequest};
 
@@ -189,7 +189,7 @@ impl Pool {
                 Err(why) => {
                     let stray = call.tokens.pop().filter(|_| why.may_have_run());
                     let doubt = stray.map(|token| Doubt::new(self, wants, token));
-                    if why.kind() != Kind::StoreUnavailable {
+                    if !why.is_of_an_outage() {
                         return Err(why);
                     }
                     return Ok(Err((Later::new(why), doubt)));

@@ -187,7 +187,7 @@ impl Worker {
         let call = core.timely(async { core.store.release(request).await });
         let replies = core.noted(call.await);
         if let Err(error) = &replies
-            && error.kind() == Kind::StoreUnavailable
+            && error.is_of_an_outage()
         {
             tracing::debug!(pool = %core.name, code = %error.kind(), "release is repeated");
             for job in self.jobs.iter_mut().filter(|job| job.is_release()) {
@@ -215,7 +215,7 @@ impl Worker {
             let cancel = CancelRequest::new(core.name.clone(), *token, TOMBSTONE);
             let call = core.timely(async { core.store.cancel(cancel).await });
             match core.noted(call.await) {
-                Err(error) if error.kind() == Kind::StoreUnavailable => return false,
+                Err(error) if error.is_of_an_outage() => return false,
                 Err(error) => core.not_cancelled(error.kind().as_str()),
                 Ok(_) => core.counters.cancels.add_one(),
             }

@@ -146,7 +146,7 @@ impl Pool {
         if core.at_once && core.waiting.queued() == 0 && doubt.is_none() {
             match self.take(&wants, patience).await? {
                 Ok(lease) => return Ok((lease, started.elapsed())),
-                Err((later, _)) if patience.wait.is_zero() || later.is_hopeless(self, &wants) => {
+                Err((later, _)) if patience.wait.is_zero() || later.is_hopeless(&wants) => {
                     return Err(later.into());
                 }
                 Err(_) => {}

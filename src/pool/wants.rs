@@ -71,13 +71,14 @@ impl Later {
     }
 
     pub(super) fn is_unanswered(&self) -> bool {
-        self.why.kind() == Kind::StoreUnavailable
+        self.why.is_of_an_outage()
     }
 
-    /// With some excluded and no other on its way back, waiting is for nothing.
-    pub(super) fn is_hopeless(&self, pool: &Pool, wants: &Wants) -> bool {
-        let some_excluded = !wants.exclude.is_empty() || pool.0.strangers.count() > 0;
-        self.after.is_none() && self.why.kind() == Kind::PoolExhausted && some_excluded
+    /// With some excluded and no other on its way back, waiting is for nothing. Endpoints that the
+    /// inventory here lacks are no such: a reload may bring them, or a sync others.
+    pub(super) fn is_hopeless(&self, wants: &Wants) -> bool {
+        let exhausted = self.why.kind() == Kind::PoolExhausted;
+        self.after.is_none() && exhausted && !wants.exclude.is_empty()
     }
 }
 

@@ -40,6 +40,9 @@ struct Seen {
     latency: Duration,
 }
 
+/// It was free just now: what comes free after that is another, which a worker waits for.
+const A_MOMENT: Duration = Duration::from_secs(2);
+
 /// No service says more about an address.
 const MOST_OF_BODY: usize = 16 << 10;
 
@@ -63,9 +66,7 @@ impl Engine {
             Error::new(Kind::Config, message)
         };
         let resolved = pool.inventory().snapshot().get(endpoint).cloned().ok_or_else(unknown)?;
-        let members = pool.list().await?;
-        let member = members.iter().find(|member| member.endpoint == *endpoint);
-        let state = member.ok_or_else(unknown)?.state;
+        let state = pool.member(endpoint).await?.ok_or_else(unknown)?.state;
         let probe = Probe { engine: self, pool, endpoint: resolved, state, options };
         probe.run(url).await
     }
@@ -118,7 +119,7 @@ impl Probe<'_> {
             exclude: Vec::new(),
             prefer: Some(self.endpoint.id().clone()),
         };
-        let (lease, _) = self.pool.lease(wants, self.options.timeout).await?;
+        let (lease, _) = self.pool.lease(wants, self.options.timeout.min(A_MOMENT)).await?;
         if lease.endpoint().id() == self.endpoint.id() {
             return Ok(Some(lease));
         }
@@ -163,20 +164,17 @@ impl Probe<'_> {
 
     /// Gives the orders that were asked for.
     async fn change(&self, report: &ProbeReport) -> Result<Option<ProbeChange>, Error> {
-        let id = || vec![report.endpoint.clone()];
-        let (order, change) = match self.state {
-            State::Quarantined(code)
-                if self.options.end_quarantine
-                    && report.passed()
-                    && code != QuarantineCode::Administrator =>
-            {
-                (Order::EndQuarantine(id(), code), ProbeChange::QuarantineEnded)
+        let asked = |change: &ProbeChange| match change {
+            ProbeChange::QuarantineEnded => self.options.end_quarantine,
+            ProbeChange::Quarantined => self.options.quarantine,
+        };
+        let Some(change) = report.due().filter(asked) else { return Ok(None) };
+        let id = vec![report.endpoint.clone()];
+        let order = match (change, self.state) {
+            (ProbeChange::QuarantineEnded, State::Quarantined(code)) => {
+                Order::EndQuarantine(id, code)
             }
-            State::Quarantined(_) => return Ok(None),
-            _ if self.options.quarantine && report.failed() => {
-                (Order::Quarantine(id(), QuarantineCode::Probe), ProbeChange::Quarantined)
-            }
-            _ => return Ok(None),
+            _ => Order::Quarantine(id, QuarantineCode::Probe),
         };
         let reply = self.pool.administer(order).await?;
         Ok((reply.changed > 0).then_some(change))

@@ -8,6 +8,7 @@ use http::StatusCode;
 use crate::id::{EndpointId, PoolName};
 use crate::outcome::Outcome;
 use crate::store::State;
+use crate::verdict::QuarantineCode;
 
 /// How an endpoint is probed. Without more a probe only looks.
 #[derive(Debug, Clone)]
@@ -105,6 +106,19 @@ impl ProbeReport {
     /// failed says nothing certain of the endpoint.
     pub fn failed(&self) -> bool {
         self.outcome.is_against() && !self.outcome.is_weak()
+    }
+
+    /// What is to be ordered because of it, asked for or not: for those who probe many endpoints,
+    /// and give one order for all when they have seen how many failed.
+    ///
+    /// A probe that [passed](Self::passed) ends a quarantine, but for one by an administrator's
+    /// word; one that [failed](Self::failed) starts one where there is none.
+    pub fn due(&self) -> Option<ProbeChange> {
+        match self.state {
+            State::Quarantined(QuarantineCode::Administrator) => None,
+            State::Quarantined(_) => self.passed().then_some(ProbeChange::QuarantineEnded),
+            _ => self.failed().then_some(ProbeChange::Quarantined),
+        }
     }
 }
 

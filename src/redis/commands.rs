@@ -84,19 +84,24 @@ commands! {
         ["start" "arguments" "allowed" "weight" "orders" "moves" "sweep"] STATE, "";
     STATUS "status" " flags=no-writes" ["start" "arguments" "orders"]
         &["meta", "ready", "cooling", "leases", "parked"],
-        "orders";
+        "orders cursor?";
     LIST "list" " flags=no-writes" ["start" "arguments" "orders" "weight"]
         &["meta", "ready", "cooling", "leases", "parked", "members", "uses", "weights", "strikes"],
         "orders after? limit";
-    CHECK "check" " flags=no-writes" ["start" "arguments" "findings"]
+    CHECK "check" " flags=no-writes" ["start" "arguments" "sense" "findings" "checks"]
         &["meta", "ready", "cooling", "leases", "requests", "cancelled", "parked",
-          "members", "uses", "strikes"],
+          "members", "uses", "strikes", "weights"],
         "orders after? limit";
+    STRAY "stray" " flags=no-writes" ["start" "sense" "findings"]
+        &["meta", "former", "members", "weights", "strikes"],
+        "orders part cursor";
+    SETTINGS "settings" " flags=no-writes" ["start"] &["meta"], "";
     MEND "mend" ""
-        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "note" "repair"] STATE,
-        "by? config_version? after? limit";
+        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "note" "sense" "repair"]
+        STATE, "by? config_version? after? limit";
     ADOPT "adopt" ""
-        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "note" "repair" "claims"] STATE,
+        ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "note" "sense" "repair"
+            "claims"] STATE,
         "by? config_version? part cursor";
     REPORT "report" " flags=no-writes" ["start" "arguments"] &["meta"], "";
     RIGHTS "rights" " flags=no-writes" ["start" "arguments"] &["meta"], "";

@@ -5,6 +5,7 @@ use std::fmt;
 
 use redis::{ErrorKind, RedisError};
 
+use super::words::code;
 use crate::error::{Error, Kind};
 
 /// Why a call failed, for the store.
@@ -22,6 +23,8 @@ pub(crate) enum Fault {
         /// Whether the call may have taken place, or may still.
         may_have_run: bool,
     },
+    /// The pool's orders are not where the pool is.
+    WithoutOrders,
     /// It will not work until somebody changes something.
     Refused {
         /// What is wrong, for people.
@@ -47,6 +50,8 @@ pub(crate) enum Remedy {
     SendSource,
     /// Wait a little and ask again.
     Wait,
+    /// The same on a cluster's node, to which the rest of a slot may be on its way.
+    AwaitSlot,
     /// Leave the connection and ask the server that is primary now; nothing ran.
     Move,
     /// Leave the connection, wait a little and ask again.
@@ -95,7 +100,7 @@ impl Fault {
         match self {
             Self::Unavailable { message, .. } => Self::unavailable(message),
             Self::Refused { message, .. } => Self::refused(message),
-            script @ Self::Script { .. } => script,
+            other @ (Self::Script { .. } | Self::WithoutOrders) => other,
         }
     }
 }
@@ -128,8 +133,7 @@ impl Failure {
             "LOADING" => ("the store is loading its data", Remedy::Wait),
             "CLUSTERDOWN" => ("the store's cluster is down", Remedy::Wait),
             "TRYAGAIN" => ("the store is moving its keys", Remedy::Wait),
-            // A script of ours, on a node to which a part of the pool has moved.
-            "NOORDERS" => ("the pool's standing orders are on the move, or lost", Remedy::Wait),
+            code::NOORDERS => return Fault::WithoutOrders.with(Remedy::AwaitSlot),
             "BUSY" => ("the store is busy with a long script", Remedy::Wait),
             "OOM" => ("the store is out of memory", Remedy::Nothing),
             "MISCONF" => ("the store cannot save its data", Remedy::Nothing),
@@ -153,14 +157,14 @@ impl Failure {
         let (message, may_have_run, remedy) = match code {
             "NOAUTH" => ("the store asks for credentials", false, Remedy::Leave),
             "WRONGPASS" => ("the store refused the credentials", false, Remedy::Leave),
-            "NOPERM" => return Self::denied(detail),
+            code::NOPERM => return Self::denied(detail),
             // Inside a script a missing permission has no code of its own.
             "ERR" if denies(detail) => ("the store's user may not do this", true, Remedy::Nothing),
             "ERR" if detail.contains("compiling script") => {
                 ("the store cannot compile the script", false, Remedy::Nothing)
             }
             "ERR" => ("the store failed at the call", true, Remedy::Nothing),
-            "WRONGTYPE" => ("a key of the store holds something else", true, Remedy::Nothing),
+            code::WRONGTYPE => ("a key of the store holds something else", true, Remedy::Nothing),
             "CROSSSLOT" => ("the store's cluster cannot join these keys", false, Remedy::Nothing),
             "NOPROTO" | "EXECABORT" | "DENIED" | "UNKILLABLE" | "NOTBUSY" | "IOERR" => {
                 ("the store refused the call", true, Remedy::Nothing)
@@ -197,6 +201,9 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unavailable { message, .. } => f.write_str(message),
+            Self::WithoutOrders => {
+                f.write_str("the pool's standing orders are on the move, or lost")
+            }
             Self::Refused { message, .. } => f.write_str(message),
             Self::Script { code } if is_plain(code) => {
                 write!(f, "the store's script failed: {code}")
@@ -216,6 +223,7 @@ impl From<Fault> for Error {
         let message = fault.to_string();
         let (kind, may_have_run) = match fault {
             Fault::Script { .. } => (Kind::StoreRefused, true),
+            Fault::WithoutOrders => (Kind::PoolWithoutOrders, false),
             Fault::Unavailable { may_have_run, .. } => (Kind::StoreUnavailable, may_have_run),
             Fault::Refused { may_have_run, .. } => (Kind::StoreRefused, may_have_run),
         };

@@ -103,7 +103,8 @@ impl Holder {
                 Remedy::Nothing | Remedy::Leave | Remedy::Elsewhere | Remedy::Follow(_) => false,
                 Remedy::SendSource => !std::mem::replace(&mut by_source, true),
                 Remedy::Move => !std::mem::replace(&mut moved, true),
-                Remedy::Wait | Remedy::MoveAndWait => {
+                Remedy::AwaitSlot if !self.target.has_slots() => false,
+                Remedy::Wait | Remedy::AwaitSlot | Remedy::MoveAndWait => {
                     waits += 1;
                     wait_within(deadline, pause(FIRST_WAIT, LONGEST_WAIT, waits)).await
                 }
@@ -249,6 +250,17 @@ impl State {
 }
 
 impl Target {
+    /// Whether it keeps a part of what there is, which comes and goes.
+    #[cfg(feature = "redis-cluster")]
+    fn has_slots(&self) -> bool {
+        matches!(self, Self::Node(_))
+    }
+
+    #[cfg(not(feature = "redis-cluster"))]
+    fn has_slots(&self) -> bool {
+        false
+    }
+
     async fn open(&self, opener: &Opener) -> Result<Link, Failure> {
         match self {
             Self::Server(address) => Link::open_primary(opener, address).await,

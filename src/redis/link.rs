@@ -200,6 +200,6 @@ fn refused_login(failure: Failure) -> Failure {
         Fault::Refused { .. } | Fault::Script { .. } => {
             Fault::refused("the store refused the credentials").with(Remedy::Leave)
         }
-        Fault::Unavailable { .. } => failure,
+        Fault::Unavailable { .. } | Fault::WithoutOrders => failure,
     }
 }

@@ -1,8 +1,8 @@
 //! The words that scripts and this crate have in common.
 
 macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident = $word:literal;)*) => {
-        $($(#[$doc])* pub(crate) const $name: &str = $word;)*
+    ($($(#[$meta:meta])* $name:ident = $word:literal;)*) => {
+        $($(#[$meta])* pub(crate) const $name: &str = $word;)*
 
         #[cfg(test)]
         pub(crate) const ALL: &[&str] = &[$($word),*];
@@ -29,6 +29,7 @@ pub(crate) mod head {
         TOMBSTONED = "tombstoned";
         REAPED = "reaped";
         STATUS = "status";
+        PARKED = "parked";
         MEMBERS = "members";
         CHECKED = "checked";
         CHANGED = "changed";
@@ -36,6 +37,7 @@ pub(crate) mod head {
         SERVER = "server";
         RIGHTS = "rights";
         REMAINS = "remains";
+        SETTINGS = "settings";
         /// An order names an endpoint that is no member.
         UNKNOWN = "unknown";
         EXISTS = "exists";
@@ -63,11 +65,21 @@ pub(crate) mod head {
     }
 }
 
-/// Codes of errors that scripts raise, before they write anything: arguments that this crate does
-/// not send, orders that are not where the pool is, a command that the user lacks, and a key of the
-/// pool that holds another type (the last two are Redis' own words).
-#[cfg(test)]
-pub(crate) const CODES: &[&str] = &["BADCALL", "NOORDERS", "NOPERM", "WRONGTYPE"];
+/// Codes of errors that scripts raise, before they write anything; the last two are Redis' own.
+pub(crate) mod code {
+    words! {
+        /// Arguments that this crate does not send.
+        #[allow(dead_code, reason = "people are told of it by its code")]
+        BADCALL = "BADCALL";
+        /// The standing orders are not where the pool is: on a node to which a part of it has
+        /// moved, or lost.
+        NOORDERS = "NOORDERS";
+        /// A command that the user lacks.
+        NOPERM = "NOPERM";
+        /// A key of the pool holds another type.
+        WRONGTYPE = "WRONGTYPE";
+    }
+}
 
 /// Where a member is.
 pub(crate) mod place {

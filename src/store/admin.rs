@@ -132,7 +132,7 @@ impl Status {
 pub struct ListRequest {
     /// The pool.
     pub pool: PoolName,
-    /// Only members after this id.
+    /// Only members after this id, which need not be one.
     pub after: Option<EndpointId>,
     /// Most members in the reply.
     pub limit: usize,

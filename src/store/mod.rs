@@ -22,7 +22,9 @@ pub use audit::*;
 pub use invariants::{Violation, violations};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
-pub use redis::{RedisStore, RedisStoreBuilder, Remains, Replica, Rights, ServerReport};
+pub use redis::{
+    RedisStore, RedisStoreBuilder, Remains, Replica, Rights, ServerReport, SettingsReport,
+};
 pub use request::*;
 pub use setup::*;
 
@@ -87,7 +89,7 @@ pub trait LeaseStore: Send + Sync + 'static {
     /// As [`acquire`](Self::acquire).
     async fn status(&self, pool: &PoolName) -> Result<Status, Error>;
 
-    /// The members in order of their id, a page at a time. Changes nothing.
+    /// The members in order of their ids' bytes, a page at a time. Changes nothing.
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire).

@@ -62,16 +62,29 @@ async fn redis(builder: RedisStoreBuilder, server: Arc<Server>, nth: usize) -> R
 #[tokio::test]
 async fn all_properties_hold_through_sentinels() {
     let primary = Arc::new(Server::start(&[]));
-    let sentinels: Vec<_> = (0..3).map(|_| sentinel(&primary)).collect();
-    let urls: Vec<_> = sentinels.iter().map(|it| format!("redis://{}", it.address())).collect();
-    for url in &urls {
-        until(url, "INFO sentinel", |told: String| told.contains("sentinels=3")).await;
-    }
+    let watch = Watch::over(&primary).await;
     hold(async |nth| {
-        let builder = RedisStore::sentinel(urls.clone(), "pool", "redis://whoever");
+        let builder = RedisStore::sentinel(watch.urls(), "pool", "redis://whoever");
         redis(builder, primary.clone(), nth).await
     })
     .await;
+}
+
+/// Three Sentinels that watch a primary by the name of `pool`.
+pub(crate) struct Watch(Vec<Program>);
+
+impl Watch {
+    pub(crate) async fn over(primary: &Server) -> Self {
+        let watch = Self((0..3).map(|_| sentinel(primary)).collect());
+        for url in watch.urls() {
+            until(&url, "INFO sentinel", |told: String| told.contains("sentinels=3")).await;
+        }
+        watch
+    }
+
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.0.iter().map(|it| format!("redis://{}", it.address())).collect()
+    }
 }
 
 fn sentinel(primary: &Server) -> Program {

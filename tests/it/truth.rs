@@ -13,14 +13,14 @@
 //! | `stopped` | a process that sleeps past its deadline |
 //! | `failover` | restarts, promotions and their ways back |
 
-mod aof;
+pub(crate) mod aof;
 mod checker;
 mod crash;
 mod diary;
 mod failover;
 mod ground;
-mod layout;
-mod relay;
+pub(crate) mod layout;
+pub(crate) mod relay;
 #[allow(dead_code, reason = "the tests of connections need more of it")]
 #[path = "../../src/redis/tests/server.rs"]
 mod server;

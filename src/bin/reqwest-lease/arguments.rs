@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use super::output::Format;
 use super::{
     acl, audit, bench, doctor, drain, exit, fetch, import, init, inventory, list, members, orders,
-    status, sync, time,
+    probe, status, sync, time,
 };
 
 /// Sets up, shows, changes and repairs pools of leased proxy endpoints in Redis or Valkey.
@@ -128,6 +128,7 @@ pub(crate) enum Command {
     Audit(audit::Audit),
     /// Take back leases that have run out
     Reap,
+    Probe(probe::Probe),
     Doctor(doctor::Doctor),
     Acl(acl::Acl),
     Bench(bench::Bench),

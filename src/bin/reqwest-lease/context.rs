@@ -14,6 +14,7 @@ use super::arguments::Common;
 use super::exit::Code;
 use super::failure::Failure;
 use super::output::{Format, Report};
+use super::shell::quoted;
 
 /// The common settings of a call.
 pub(crate) struct Context {
@@ -145,6 +146,11 @@ impl Context {
         Ok(store.administer(request).await?)
     }
 
+    /// Whether what needs it has been confirmed.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.common.yes
+    }
+
     /// Asks before what cannot be taken back.
     pub(crate) fn confirm(&self, what: &str) -> Result<(), Failure> {
         if self.common.yes {
@@ -164,14 +170,20 @@ impl Context {
         }
     }
 
+    /// The full name of a key of the pool.
+    pub(crate) fn key(&self, name: &str) -> String {
+        let pool = self.common.pool.as_deref().unwrap_or_default();
+        format!("{}:{{{pool}}}:{name}", self.namespace())
+    }
+
     /// A command that the reader may run, with the settings that this call was given.
     pub(crate) fn command(&self, command: &str) -> String {
         let mut line = format!("reqwest-lease {command}");
         if let Ok(pool) = self.pool() {
-            line += &format!(" --pool {pool}");
+            line += &option("pool", pool.as_str());
         }
         if self.namespace() != "lease" {
-            line += &format!(" --namespace {}", self.namespace());
+            line += &option("namespace", self.namespace());
         }
         line
     }
@@ -179,8 +191,14 @@ impl Context {
     /// The same with the inventory.
     pub(crate) fn command_with_inventory(&self, command: &str) -> String {
         let path = self.inventory_path().unwrap_or(Path::new("FILE"));
-        format!("{} --inventory {}", self.command(command), path.display())
+        format!("{} --inventory {}", self.command(command), quoted(&path.to_string_lossy()))
     }
+}
+
+/// An option for a command to be copied, also with a value that looks like another.
+fn option(name: &str, value: &str) -> String {
+    let between = if value.starts_with('-') { '=' } else { ' ' };
+    format!(" --{name}{between}{}", quoted(value))
 }
 
 /// Ids and labels of an inventory file.

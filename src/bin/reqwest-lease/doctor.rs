@@ -42,8 +42,17 @@ impl Doctor {
             Ok(store) => store,
             Err(error) => return unusable(context, error.into()),
         };
-        let mut diagnosis = self.examine(context, &store).await?;
         if self.repair {
+            user::may_repair(&store, &pool).await?;
+        }
+        let mut diagnosis = match self.examine(context, &store).await {
+            Ok(diagnosis) => diagnosis,
+            Err(failure) if failure.code() == Code::UNREACHABLE => {
+                return unusable(context, failure);
+            }
+            Err(failure) => return Err(failure),
+        };
+        if self.repair && !diagnosis.has(pool::TYPES) && !diagnosis.has(pool::SETTINGS) {
             let mut mended = Vec::new();
             if diagnosis.has(pool::EXPIRED) {
                 let (leases, _) = reap::all(&store, &pool).await?;
@@ -51,7 +60,9 @@ impl Doctor {
             }
             if diagnosis.has(members::STATE) {
                 let repairs = store.repair(&pool, context.by()?).await?;
-                mended.push(format!("{} in the pool's state", count(repairs, "repair")));
+                if repairs > 0 {
+                    mended.push(format!("{} in the pool's state", count(repairs, "repair")));
+                }
             }
             diagnosis = self.examine(context, &store).await?;
             diagnosis.mended(mended);
@@ -78,7 +89,11 @@ impl Doctor {
                 None
             }
         };
-        let remains = store.remains(&pool).await;
+        let (remains, settings) =
+            (store.remains(&pool).await.ok(), store.settings(&pool).await.ok());
+        let explained = settings
+            .as_ref()
+            .is_some_and(|settings| pool::examine_settings(settings, context, &mut diagnosis));
         match store.status(&pool).await {
             Ok(status) => {
                 let status = match status.expired {
@@ -87,13 +102,16 @@ impl Doctor {
                     _ => pool::await_workers(store, status, context).await?,
                 };
                 pool::examine(&status, context, &mut diagnosis);
-                if let Ok(remains) = &remains {
+                if let Some(remains) = &remains {
                     pool::examine_types(remains, context, &mut diagnosis);
                 }
                 members::examine(store, &status, rights.as_ref(), context, &mut diagnosis).await?;
                 inventory::examine(store, &status, context, &mut diagnosis).await?;
             }
-            Err(error) => pool::examine_refusal(error, remains.ok(), context, &mut diagnosis)?,
+            Err(_) if explained => {}
+            Err(error) => {
+                pool::examine_refusal(error, remains, settings, context, &mut diagnosis)?;
+            }
         }
         Ok(diagnosis)
     }
@@ -105,16 +123,36 @@ fn unusable(context: &Context, failure: Failure) -> Result<Code, Failure> {
         return Err(failure);
     }
     let mut diagnosis = Diagnosis::default();
-    let mend = if failure.message().contains("replica") {
-        "put the primary's address into LEASE_REDIS_URL, or use Sentinel or a cluster"
-    } else if failure.message().contains("credentials") {
-        "check user and password in LEASE_REDIS_URL; `reqwest-lease acl` prints what users need"
-    } else if failure.code() == Code::UNREACHABLE {
-        "check the address in LEASE_REDIS_URL, and whether the server runs and answers"
-    } else {
-        "use a server that fits, Redis 7.0 or Valkey 7.2 or newer"
+    let known = MENDS.iter().find(|(what, _)| failure.message().contains(what));
+    let mend = match known {
+        Some((_, mend)) => mend,
+        None if failure.code() == Code::UNREACHABLE => {
+            "check the address in LEASE_REDIS_URL, and whether the server runs and answers"
+        }
+        None => "use a server that fits, Redis 7.0 or Valkey 7.2 or newer",
     };
     diagnosis.error("server", failure.message(), mend.to_owned());
     context.print(&diagnosis.report())?;
     Ok(failure.code())
 }
+
+/// What the library says of a server that it cannot use, and what mends that.
+const MENDS: [(&str, &str); 8] = [
+    ("replica", "put the primary's address into LEASE_REDIS_URL, or use Sentinel or a cluster"),
+    (
+        "credentials",
+        "check user and password in LEASE_REDIS_URL; `reqwest-lease acl` prints what users need",
+    ),
+    (
+        "user may not",
+        "run the command of `reqwest-lease acl observer` for this user, or of its role",
+    ),
+    ("loading its data", "wait: it is reading its files after a start"),
+    ("busy with a long script", "wait, or end the script with SCRIPT KILL; who sends it?"),
+    (
+        "cluster is down",
+        "see `redis-cli --cluster check`: slots without a primary, or too few nodes",
+    ),
+    ("is a cluster, but", "give --cluster, and the URLs of some of its nodes"),
+    ("as a cluster, but", "leave --cluster out"),
+];

@@ -31,7 +31,10 @@ const MEANINGS: [(Code, &str); 8] = [
     (Code::UNREACHABLE, "the store could not be reached, or cannot serve now"),
     (Code::REFUSED, "refused: not allowed, not confirmed, or not possible as the pool is"),
     (Code::NOT_SET_UP, "the pool is not set up"),
-    (Code::FINDINGS, "findings of doctor and inventory check, differences of sync --dry-run"),
+    (
+        Code::FINDINGS,
+        "findings of doctor, inventory check and probe, differences of sync --dry-run",
+    ),
     (Code::LATE, "not in time: no endpoint came free, or a drain has not ended"),
 ];
 

@@ -30,6 +30,12 @@ impl Failure {
         self
     }
 
+    /// With what had been done before.
+    pub(crate) fn after(mut self, what: &str) -> Self {
+        self.message += &format!("; {what}");
+        self
+    }
+
     pub(crate) fn code(&self) -> Code {
         self.code
     }
@@ -54,7 +60,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
             Kind::Config | Kind::Inventory => Code::USAGE,
-            Kind::StoreUnavailable => Code::UNREACHABLE,
+            Kind::StoreUnavailable | Kind::PoolWithoutOrders => Code::UNREACHABLE,
             Kind::StoreRefused
             | Kind::InvalidCall
             | Kind::PoolTooNew
@@ -72,6 +78,9 @@ impl From<Error> for Failure {
             }
             Kind::InvalidCall if failure.message.ends_with("has been set up before") => {
                 failure.with_hint("`reqwest-lease sync` makes its members those of the inventory")
+            }
+            Kind::PoolWithoutOrders => {
+                failure.with_hint("`reqwest-lease doctor` says what mends it")
             }
             Kind::PoolPaused => failure.with_hint("`reqwest-lease resume` ends a pause"),
             Kind::StoreUnavailable => {

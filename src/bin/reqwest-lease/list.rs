@@ -29,7 +29,7 @@ pub(crate) struct List {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum States {
+pub(crate) enum States {
     /// Can be granted now
     Ready,
     /// Can be granted later
@@ -82,7 +82,7 @@ impl List {
     }
 }
 
-fn state(state: &State) -> States {
+pub(crate) fn state(state: &State) -> States {
     match state {
         // One whose time has come can be granted, as the status counts it.
         State::Cooling(left) if !left.is_zero() => States::Cooling,
@@ -96,8 +96,8 @@ fn state(state: &State) -> States {
 }
 
 /// The state in a word.
-fn word(member: &MemberState) -> &'static str {
-    match state(&member.state) {
+pub(crate) fn word(of: &State) -> &'static str {
+    match state(of) {
         States::Ready => "ready",
         States::Cooling => "cooling",
         States::Leased => "leased",
@@ -109,10 +109,19 @@ fn word(member: &MemberState) -> &'static str {
 }
 
 /// What a quarantine was for.
-fn reason(member: &MemberState) -> Option<&'static str> {
+pub(crate) fn reason(member: &MemberState) -> Option<&'static str> {
     match member.state {
         State::Quarantined(code) => Some(code.as_str()),
         _ => None,
+    }
+}
+
+/// Where it is, in a few words.
+pub(crate) fn place(member: &MemberState) -> String {
+    let (word, left) = (word(&member.state), left(member).map(time::short));
+    match reason(member).map(str::to_owned).or(left) {
+        Some(more) => format!("{word} {more}"),
+        None => word.to_owned(),
     }
 }
 
@@ -142,7 +151,7 @@ fn left(member: &MemberState) -> Option<Duration> {
 fn row(member: &MemberState, snapshot: Option<&Snapshot>) -> Vec<String> {
     let mut cells = vec![
         member.endpoint.to_string(),
-        word(member).to_owned(),
+        word(&member.state).to_owned(),
         left(member).map(time::short).unwrap_or_default(),
         why(member),
         member.weight.to_string(),
@@ -159,7 +168,7 @@ fn row(member: &MemberState, snapshot: Option<&Snapshot>) -> Vec<String> {
 
 fn as_json(member: &MemberState, snapshot: Option<&Snapshot>) -> Value {
     let mut json = json!({
-        "id": member.endpoint.as_str(), "state": word(member), "reason": reason(member),
+        "id": member.endpoint.as_str(), "state": word(&member.state), "reason": reason(member),
         "left_seconds": left(member).map(|left| left.as_secs_f64()),
         "order": member.order.as_ref().map(order), "weight": member.weight,
         "assignments": member.assignments, "strikes": member.strikes,

@@ -18,6 +18,7 @@ mod list;
 mod members;
 mod orders;
 mod output;
+mod probe;
 mod reap;
 mod selection;
 mod shell;
@@ -66,6 +67,7 @@ async fn run(arguments: Arguments) -> Result<Code, Failure> {
         Command::Status(status) => status.run(&context).await,
         Command::Audit(audit) => audit.run(&context).await,
         Command::Reap => reap::run(&context).await,
+        Command::Probe(probe) => probe.run(&context).await,
         Command::Doctor(doctor) => doctor.run(&context).await,
         Command::Acl(acl) => acl.run(&context),
         Command::Bench(bench) => bench.run(&context).await,

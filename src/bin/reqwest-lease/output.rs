@@ -47,14 +47,19 @@ impl Report {
 
     /// A table; names of columns that begin with `>` stand to the right, without it.
     pub(crate) fn table(mut self, columns: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let names: Vec<_> =
+            columns.iter().map(|name| name.trim_start_matches('>').to_uppercase()).collect();
         let mut table = Table::new();
         table.load_preset(presets::NOTHING);
-        if io::stdout().is_terminal() {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-        } else {
-            table.set_content_arrangement(ContentArrangement::Disabled).force_no_tty();
+        if !io::stdout().is_terminal() {
+            table.force_no_tty();
         }
-        table.set_header(columns.iter().map(|name| name.trim_start_matches('>').to_uppercase()));
+        let is_broken = table.width().is_some_and(|width| is_broken(&names, &rows, width.into()));
+        table.set_content_arrangement(match is_broken {
+            true => ContentArrangement::Dynamic,
+            false => ContentArrangement::Disabled,
+        });
+        table.set_header(names);
         for row in rows {
             table.add_row(row);
         }
@@ -97,6 +102,20 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
+
+/// Whether the cells of the last column are broken into lines: not if all fits, nor if that would
+/// make a ribbon of them, which is worse to read than what the terminal makes of long lines.
+fn is_broken(names: &[String], rows: &[Vec<String>], width: usize) -> bool {
+    let wide = |nth: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(nth)).chain(names.get(nth));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let Some(last) = names.len().checked_sub(1) else { return false };
+    let left = width.saturating_sub((0..last).map(|nth| wide(nth) + 2).sum());
+    (LEAST_TO_BREAK..wide(last)).contains(&left)
+}
+
+const LEAST_TO_BREAK: usize = 24;
 
 /// `1 endpoint`, `2 endpoints`.
 pub(crate) fn count(number: usize, what: &str) -> String {

@@ -1,4 +1,4 @@
-//! `completions` and `man`.
+//! What is for shells: `completions`, `man`, and words of commands to be copied.
 
 use std::path::PathBuf;
 
@@ -27,4 +27,26 @@ pub(crate) fn manual(directory: Option<PathBuf>) -> Result<Code, Failure> {
     clap_mangen::generate_to(Arguments::command(), &directory)
         .map_err(|error| Failure::new(Code::FAILED, format!("{}: {error}", directory.display())))?;
     Ok(Code::DONE)
+}
+
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@,+%".contains(&byte);
+    match !word.is_empty() && word.bytes().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_read_them_otherwise() {
+        assert_eq!(quoted("proxies/next.toml"), "proxies/next.toml");
+        assert_eq!(quoted("lease:{vn}:meta"), "'lease:{vn}:meta'");
+        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
+        assert_eq!(quoted(""), "''");
+    }
 }

@@ -42,9 +42,14 @@ impl Status {
             return Ok(Code::DONE);
         };
         tokio::select! {
-            never = watch(context, &store, &pool, pause.max(LEAST_PAUSE)) => never,
-            _ = tokio::signal::ctrl_c() => Ok(Code::DONE),
+            never = watch(context, &store, &pool, pause.max(LEAST_PAUSE)) => return never,
+            _ = tokio::signal::ctrl_c() => {}
         }
+        if io::stdout().is_terminal() {
+            // The terminal has shown the key that was pressed.
+            write("\n")?;
+        }
+        Ok(Code::DONE)
     }
 }
 

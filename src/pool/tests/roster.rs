@@ -177,12 +177,21 @@ async fn an_endpoint_that_becomes_known_is_passed_over_no_longer() {
     wire.order(Order::Init(PoolConfig::default().into())).await;
     wire.order(members(&["a"])).await;
     let inventory = Inventory::open(page.clone()).await.unwrap();
-    let pool = Pool::builder(name(), inventory).store(wire.clone()).build().await.unwrap();
+    let builder = Pool::builder(name(), inventory).store(wire.clone()).poll_every(HOUR);
+    let pool = builder.build().await.unwrap();
     let (error, waited) = refusal(&pool, seconds(5)).await;
-    assert_eq!((error.kind(), waited), (Kind::PoolExhausted, Duration::ZERO));
+    assert_eq!((error.kind(), waited), (Kind::PoolExhausted, seconds(5)), "it might have come");
+    assert!(error.to_string().contains("1 that the inventory here lacks"), "{error}");
+    let waiter = tokio::spawn({
+        let pool = pool.clone();
+        async move { lease(&pool).await.endpoint().id().clone() }
+    });
+    settle().await;
     page.write(&["a"]);
     pool.reload().await.unwrap();
-    assert_eq!(lease(&pool).await.endpoint().id().as_str(), "a");
+    settle().await;
+    assert!(waiter.is_finished(), "the reload wakes it");
+    assert_eq!(waiter.await.unwrap().as_str(), "a");
 }
 
 /// A store that says so of any token.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::redis::commands::{self, Command};
-use crate::redis::words::{CODES, head};
+use crate::redis::words::{code, head};
 
 /// The parts of a header: purpose, keys, arguments, first words of replies.
 struct Header {
@@ -80,7 +80,7 @@ fn scripts_raise_codes_of_the_table() {
         .iter()
         .flat_map(|command| quoted(command.script.source, "err = '", " "))
         .collect();
-    assert_eq!(codes, CODES.iter().copied().collect());
+    assert_eq!(codes, code::ALL.iter().copied().collect());
 }
 
 #[test]

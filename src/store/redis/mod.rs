@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 pub use self::builder::RedisStoreBuilder;
-pub use self::server::{Remains, Replica, Rights, ServerReport};
+pub use self::server::{Remains, Replica, Rights, ServerReport, SettingsReport};
 use super::{
     AcquireReply, AcquireRequest, AdminReply, AdminRequest, AuditEntry, AuditRequest, CancelReply,
     CancelRequest, LeaseStore, ListRequest, MemberState, ReapReply, ReapRequest, ReleaseReply,

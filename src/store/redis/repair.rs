@@ -11,9 +11,11 @@ impl RedisStore {
     /// Mends what [`check`](Self::check) finds, as far as that is safe while the pool is in use, and
     /// records it in the trail; says how many repairs it made.
     ///
-    /// A lease before its deadline that its holder can give back stays; malformed strikes are erased. An endpoint that somebody
+    /// A lease before its deadline that its holder can give back stays. An endpoint that somebody
     /// could still be using rests for the largest ttl; one that no member stands behind becomes a
-    /// member that is disabled; what contradicts a standing order follows it.
+    /// member that is disabled; what contradicts a standing order follows it. Numbers and words that
+    /// no call stores become the safe ones: a time the end of a rest, an order one to disable, a
+    /// reason a quarantine. What is kept of no member is erased.
     ///
     /// # Errors
     /// As [`LeaseStore::administer`](crate::LeaseStore::administer).
@@ -99,7 +101,7 @@ fn begin(command: &'static Command, by: Option<&AdminName>) -> Arguments {
 const PLACES: [&str; 5] = ["ready", "cooling", "leases", "parked", "claims"];
 
 /// What goes by members and leases, after they are in order.
-const REST: [&str; 4] = ["uses", "strikes", "requests", "cancelled"];
+const REST: [&str; 7] = ["uses", "strikes", "weights", "orders", "former", "requests", "cancelled"];
 
 /// Members mended by one call.
-const PAGE: u64 = 250;
+const PAGE: u64 = 100;

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::id::PoolName;
 use crate::redis::Arguments;
 use crate::redis::check::Info;
-use crate::redis::commands::{REMAINS, REPORT, RIGHTS};
+use crate::redis::commands::{REMAINS, REPORT, RIGHTS, SETTINGS};
 use crate::redis::words::head;
 
 /// What the server that keeps a pool tells of itself.
@@ -35,6 +35,9 @@ pub struct ServerReport {
     pub memory_limit: Option<u64>,
     /// Its replicas.
     pub replicas: Vec<Replica>,
+    /// How many of them follow closely enough for a server that takes writes only with some
+    /// (`min-replicas-to-write`); `None` of one that takes them without.
+    pub good_replicas: Option<u64>,
 }
 
 /// A replica, as its primary sees it.
@@ -71,7 +74,21 @@ pub struct Rights {
     pub server: bool,
 }
 
-/// The keys that there are of a pool, without those that hold tokens.
+/// What a pool's settings look like, also those of a pool that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SettingsReport {
+    /// The number of the layout; `None` where there is none.
+    pub layout: Option<String>,
+    /// The number of the layout that this version writes.
+    pub known_layout: u32,
+    /// Names of settings that are lost, or are what no version stores.
+    pub damaged: Vec<String>,
+}
+
+/// The keys that there are of a pool, as far as the user may ask for them: those that hold tokens
+/// are not for observers. The trail is told only when it is something else, for it outlasts the
+/// pool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Remains {
@@ -127,6 +144,22 @@ impl RedisStore {
         })
     }
 
+    /// Tells which settings of a pool are damaged, also of one in another layout.
+    ///
+    /// # Errors
+    /// As [`LeaseStore::status`](crate::LeaseStore::status).
+    ///
+    /// # Cancel safety
+    /// It changes nothing.
+    pub async fn settings(&self, pool: &PoolName) -> Result<SettingsReport, Error> {
+        let pool = self.pool(pool);
+        let keys = pool.keys_of(&SETTINGS);
+        let arguments = Arguments::of(&SETTINGS);
+        let mut reply = self.expect(&pool, &keys, arguments, head::SETTINGS).await?;
+        let layout = Some(reply.text()?).filter(|layout| !layout.is_empty());
+        Ok(SettingsReport { layout, known_layout: LAYOUT, damaged: reply.all()? })
+    }
+
     /// Tells which keys there are of a pool, also of one that is not set up.
     ///
     /// # Errors
@@ -141,20 +174,28 @@ impl RedisStore {
         let mut remains = Remains::default();
         while !reply.is_empty() {
             let (name, kind) = (reply.text()?, reply.text()?);
-            let hash = HASHES.contains(&name.as_str());
-            let list = if kind == if hash { "hash" } else { "zset" } {
-                &mut remains.sound
-            } else {
-                &mut remains.foreign
+            let expected = match name.as_str() {
+                TRAIL => "stream",
+                name if HASHES.contains(&name) => "hash",
+                _ => "zset",
             };
-            list.push(name);
+            if kind != expected {
+                remains.foreign.push(name);
+            } else if name != TRAIL {
+                remains.sound.push(name);
+            }
         }
         Ok(remains)
     }
 }
 
 /// Those of a pool's keys that are hashes; the others are sorted sets.
-const HASHES: [&str; 6] = ["meta", "parked", "weights", "strikes", "former", "orders"];
+const HASHES: [&str; 7] = ["meta", "parked", "weights", "strikes", "former", "orders", "requests"];
+
+const TRAIL: &str = "audit";
+
+/// `SCHEMA` of the scripts.
+const LAYOUT: u32 = 1;
 
 impl ServerReport {
     fn new(time: SystemTime, info: &Info) -> Self {
@@ -171,6 +212,7 @@ impl ServerReport {
             eviction: info.field("maxmemory_policy").to_owned(),
             used_memory: number("used_memory").unwrap_or(0),
             memory_limit: number("maxmemory").filter(|limit| *limit > 0),
+            good_replicas: number("min_slaves_good_slaves"),
             replicas: (0..number("connected_slaves").unwrap_or(0)).map(replica).collect(),
         }
     }

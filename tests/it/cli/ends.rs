@@ -2,12 +2,18 @@
 
 use std::process::Stdio;
 
+#[cfg(any(feature = "redis-cluster", feature = "redis-sentinel"))]
+use http::StatusCode;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
 use super::{PROGRAM, Rig};
-#[cfg(feature = "redis-cluster")]
-use crate::support::redis::Server;
+#[cfg(any(feature = "redis-cluster", feature = "redis-sentinel"))]
+use crate::support::{
+    origin::{Origin, text},
+    redis::Server,
+    tinyproxy::Tinyproxy,
+};
 
 #[tokio::test]
 async fn a_store_that_is_away_and_one_that_refuses_are_told_apart() {
@@ -67,9 +73,15 @@ async fn a_terminal_is_asked_before_what_cannot_be_taken_back() {
 
 /// A command on a terminal of its own.
 fn on_terminal(rig: &Rig, line: &str) -> Command {
+    on_terminal_of(rig, 100, line)
+}
+
+/// The same on one of so many columns.
+fn on_terminal_of(rig: &Rig, columns: usize, line: &str) -> Command {
+    let line = format!("stty cols {columns}; exec {PROGRAM} {line}");
     let ready = rig.program();
     let mut script = Command::new("script");
-    script.args(["--quiet", "--return", "--command", &format!("{PROGRAM} {line}"), "/dev/null"]);
+    script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
     for (name, value) in ready.as_std().get_envs() {
         script.env(name, value.unwrap_or_default());
     }
@@ -81,6 +93,11 @@ fn on_terminal(rig: &Rig, line: &str) -> Command {
 /// Runs a command on a terminal, and answers what it asks.
 async fn terminal(rig: &Rig, line: &str, answer: &str) -> super::Ended {
     Rig::fed(&mut on_terminal(rig, line), answer).await
+}
+
+/// Runs a command on a terminal of so many columns.
+pub(super) async fn terminal_of(rig: &Rig, columns: usize, line: &str) -> super::Ended {
+    Rig::fed(&mut on_terminal_of(rig, columns, line), "").await
 }
 
 #[tokio::test]
@@ -161,9 +178,61 @@ async fn each_command_has_help_a_manual_and_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         assert!(rig.good(&format!("completions {shell}")).await.out.contains("reqwest-lease"));
     }
-    for command in ["init", "sync", "drain", "doctor", "inventory import"] {
+    for command in ["init", "sync", "drain", "probe", "doctor", "inventory import"] {
         let long = rig.good(&format!("{command} --help")).await.out;
         assert!(long.contains("Usage: reqwest-lease"), "{long}");
+    }
+}
+
+/// All of a day's commands on a store that is found by these settings.
+#[cfg(any(feature = "redis-cluster", feature = "redis-sentinel"))]
+async fn is_looked_after(settings: &[(&str, &str)]) {
+    let directory = tempfile::tempdir().unwrap();
+    let proxy = Tinyproxy::start(None);
+    let entry = |nth: usize| format!("[[endpoint]]\nid = 'e{nth}'\nurl = '{}'\n", proxy.url());
+    let inventory: String = (0..3).map(entry).collect();
+    std::fs::write(directory.path().join("proxies.toml"), inventory).unwrap();
+    let origin = Origin::http(|_| text(StatusCode::OK, "hello")).await;
+    for line in [
+        "init",
+        "list",
+        "status",
+        "sync --dry-run",
+        "disable e0",
+        "enable e0",
+        "drain e1 --wait=1m",
+        "enable e1",
+        "quarantine e2 --reason probe",
+        "fetch PAGE",
+        "probe --all --url PAGE --quarantine",
+        "list --state ready --limit 3",
+        "pause",
+        "resume",
+        "remove e2 --yes",
+        "sync --yes",
+        "reap",
+        "doctor",
+        "doctor --repair",
+        "bench --for 100ms",
+        "audit",
+        "pause",
+        "destroy --yes",
+    ] {
+        let mut program = Command::new(PROGRAM);
+        program
+            .env_clear()
+            .envs(settings.iter().copied())
+            .env("LEASE_POOL", "vn")
+            .env("LEASE_INVENTORY", "proxies.toml")
+            .env("LEASE_TIMEOUT", "30s")
+            .args(line.replace("PAGE", &origin.url("/")).split(' '))
+            .current_dir(directory.path());
+        let ended = Rig::end(&mut program).await;
+        assert_eq!(ended.code, 0, "{line}: {ended:?}");
+        if line.starts_with("probe") {
+            assert!(ended.out.contains("3 of 3 endpoints passed"), "{ended:?}");
+            assert!(ended.out.contains("taken out of quarantine: 1 (e2)"), "{ended:?}");
+        }
     }
 }
 
@@ -174,30 +243,21 @@ async fn a_pool_of_a_cluster_is_looked_after_as_any_other() {
     let mut connection = server.connection().await;
     let slots = redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(0).arg(16383).to_owned();
     slots.exec_async(&mut connection).await.unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("proxies.toml"), super::inventory(3)).unwrap();
-    let run = async |line: &str| {
+    let urls = format!("{0} {0}", server.url());
+    is_looked_after(&[("LEASE_REDIS_URL", &urls), ("LEASE_CLUSTER", "true")]).await;
+}
+
+#[cfg(all(feature = "redis-cluster", feature = "redis-sentinel"))]
+#[tokio::test]
+async fn a_pool_that_sentinels_watch_is_looked_after_as_any_other() {
+    let primary = Server::start(&["--appendonly", "yes"]);
+    let watch = crate::redis_topologies::Watch::over(&primary).await;
+    let urls = format!("redis://whoever {}", watch.urls().join(" "));
+    is_looked_after(&[("LEASE_REDIS_URL", &urls), ("LEASE_SENTINEL", "pool")]).await;
+    for (name, code) in [("pool", 5), ("stranger", 3)] {
         let mut program = Command::new(PROGRAM);
-        program
-            .env("LEASE_REDIS_URL", format!("{0} {0}", server.url()))
-            .env("LEASE_CLUSTER", "true")
-            .env("LEASE_POOL", "vn")
-            .env("LEASE_TIMEOUT", "30s")
-            .args(line.split(' '))
-            .current_dir(directory.path());
-        Rig::end(&mut program).await
-    };
-    for line in [
-        "init --inventory proxies.toml",
-        "list",
-        "status",
-        "disable e0",
-        "doctor --inventory proxies.toml",
-        "doctor --repair",
-        "bench --for 100ms",
-        "audit",
-    ] {
-        let ended = run(line).await;
-        assert_eq!(ended.code, 0, "{line}: {ended:?}");
+        program.env_clear().env("LEASE_REDIS_URL", &urls).env("LEASE_TIMEOUT", "30s");
+        let ended = Rig::end(program.args(["status", "--pool", "vn", "--sentinel", name])).await;
+        assert_eq!(ended.code, code, "{name}: {ended:?}");
     }
 }

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
+use http::StatusCode;
+
 use super::{PROGRAM, RUNS_WITHIN};
+use crate::attempts::Dead;
+use crate::support::origin::{Origin, Visit, text};
 use crate::support::redis::Server;
+use crate::support::tinyproxy::Tinyproxy;
 
 const HANDBOOK: &str = "docs/operations.md";
 
 const README: &str = "README.md";
-
-const LIST: &str = "gw1.example.net:8080:worker:secret-1\n\
-    gw2.example.net:8080:worker:secret-2\n\
-    gw3.example.net:8080:worker:secret-1\n\
-    socks5h://gw4.example.net:1080\n";
 
 const NEXT: &str = "version = 2\n\
     [[endpoint]]\nid = \"vn-001\"\nurl = \"http://gw1.example.net:8080\"\nprovider = \"example\"\n\
@@ -28,7 +28,7 @@ const PROXIES: &str = "version = 1\n\
     [[endpoint]]\nid = \"vn-004\"\nurl = \"http://gw4.example.net:8080\"\n";
 
 /// Runs the commands of a page, in a directory with these files.
-fn run(page: &str, files: &[(&str, &str)]) {
+fn run(page: &str, files: &[(&str, &str)], probed: &str) {
     let server = Server::start(&["--appendonly", "yes"]);
     let directory = tempfile::tempdir().unwrap();
     let copy = directory.path().join("page.md");
@@ -48,6 +48,7 @@ fn run(page: &str, files: &[(&str, &str)]) {
         .env("LEASE_POOL", "vn")
         .env("LEASE_INVENTORY", "proxies.toml")
         .env("LEASE_TIMEOUT", "30s")
+        .env("LEASE_PROBE_URL", probed)
         .env("USER", "kim")
         .env("TZ", "UTC")
         .case(&copy);
@@ -59,12 +60,22 @@ fn run(page: &str, files: &[(&str, &str)]) {
 
 #[test]
 fn its_commands_do_what_it_says() {
-    run(HANDBOOK, &[("list.txt", LIST), ("next.toml", NEXT)]);
+    let (proxy, dead) = (Tinyproxy::start(Some(("worker", "secret-1"))), Dead::new());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let page = |visit: &Visit| text(StatusCode::OK, visit.peer.ip().to_string());
+    let origin = runtime.block_on(Origin::http(page));
+    let at = |url: String| url.trim_start_matches("http://").to_owned();
+    let (good, dead) = (at(proxy.url()), at(dead.url()));
+    let list = format!(
+        "{good}:worker:secret-1\n{good}:worker:secret-2\n{good}:worker:secret-1\n\
+         socks5h://{dead}\n"
+    );
+    run(HANDBOOK, &[("list.txt", &list), ("next.toml", NEXT)], &origin.url("/"));
 }
 
 #[test]
 fn the_readmes_commands_do_what_it_says() {
-    run(README, &[("proxies.toml", PROXIES)]);
+    run(README, &[("proxies.toml", PROXIES)], "");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::time::Duration;
 use http::StatusCode;
 use reqwest_lease::conformance::Fixture as _;
 use reqwest_lease::{
-    AcquireReply, AcquireRequest, Grant, LeaseStore as _, Release, ReleaseRequest, Token, Verdict,
+    AcquireReply, AcquireRequest, Grant, LeaseStore as _, Release, ReleaseReply, ReleaseRequest,
+    Token, Verdict,
 };
 
 use super::Rig;
@@ -15,7 +16,7 @@ use crate::support::{Outgoing, direct_connections};
 
 const TTL: Duration = Duration::from_secs(300);
 
-async fn lease(rig: &Rig) -> Grant {
+pub(super) async fn lease(rig: &Rig) -> Grant {
     let request = AcquireRequest::new(rig.redis.pool(), Token::random(), TTL);
     match rig.store().acquire(request).await.unwrap() {
         AcquireReply::Granted(mut grants) => grants.remove(0),
@@ -23,9 +24,10 @@ async fn lease(rig: &Rig) -> Grant {
     }
 }
 
-async fn release(rig: &Rig, grant: &Grant) {
+pub(super) async fn release(rig: &Rig, grant: &Grant) -> ReleaseReply {
     let releases = vec![Release::new(grant.claim(), Verdict::default(), None)];
-    rig.store().release(ReleaseRequest::new(rig.redis.pool(), releases)).await.unwrap();
+    let request = ReleaseRequest::new(rig.redis.pool(), releases);
+    rig.store().release(request).await.unwrap()[0]
 }
 
 #[tokio::test]
@@ -48,6 +50,34 @@ async fn valid_leases_are_told_from_those_that_have_run_out() {
     lease(&rig).await;
     assert_eq!(rig.json("status").await["leased"], 1);
     assert_eq!(rig.json("list --state leased").await.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn as_many_valid_leases_as_have_run_out_are_told_apart() {
+    let rig = Rig::new().await;
+    rig.set_up(12).await;
+    let take = async |ttl| {
+        let request = AcquireRequest::new(rig.redis.pool(), Token::random(), ttl);
+        let reply = rig.store().acquire(request).await.unwrap();
+        assert!(matches!(reply, AcquireReply::Granted(_)), "{reply:?}");
+    };
+    for _ in 0..5 {
+        take(TTL).await;
+        take(TTL / 2).await;
+    }
+    rig.redis.advance(TTL / 2).await;
+    let counts = async || {
+        let status = rig.json("status").await;
+        ["ready", "leased", "expired"].map(|state| status[state].as_u64().unwrap())
+    };
+    assert_eq!(counts().await, [2, 5, 5]);
+    let shown = rig.good("status").await.out;
+    let row = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    for name in ["leased", "expired"] {
+        assert_eq!(row(name).split_whitespace().nth(1), Some("5"), "{shown}");
+    }
+    rig.good("reap").await;
+    assert_eq!(counts().await, [2, 5, 0], "those that ran out rest");
 }
 
 #[tokio::test]

@@ -1,9 +1,12 @@
 //! The command line program, run as people run it.
 
+#[cfg(feature = "watch")]
+mod changes;
 mod doctor;
 mod ends;
 mod handbook;
 mod leases;
+mod probe;
 mod roles;
 mod secrets;
 mod transcripts;

@@ -5,7 +5,7 @@ use reqwest_lease::RedisRole;
 use super::Rig;
 
 /// All that changes a pool, or tries to.
-const ORDERS: [&str; 15] = [
+const ORDERS: [&str; 16] = [
     "init --inventory proxies.toml --pool another",
     "sync --inventory next.toml --yes",
     "add e9",
@@ -21,6 +21,7 @@ const ORDERS: [&str; 15] = [
     "doctor --repair",
     "bench --for 1s --endpoints 10",
     "fetch --inventory plain.toml http://127.0.0.1:9/ --max-wait 2s",
+    "probe --all --inventory plain.toml --url http://127.0.0.1:9/",
 ];
 
 #[tokio::test]
@@ -48,6 +49,20 @@ async fn an_observer_looks_on_and_changes_nothing() {
     }
     assert_eq!(rig.words("destroy --yes").await.code, 4);
     assert_eq!(everything(&rig).await, before);
+}
+
+#[tokio::test]
+async fn an_observer_finds_what_is_of_no_member() {
+    let rig = Rig::new().await;
+    rig.set_up(3).await;
+    rig.plant("HSET {orders} stranger disable").await;
+    rig.plant("HSET {weights} stranger 2").await;
+    let rig = rig.login(RedisRole::Observer, "lee").await;
+    let doctor = rig.words("doctor --inventory proxies.toml").await;
+    assert_eq!(doctor.code, 6, "{doctor:?}");
+    for told in ["orders are for endpoints that are no members: stranger", "weights are kept of"] {
+        assert!(doctor.out.contains(told), "{told}: {doctor:?}");
+    }
 }
 
 #[tokio::test]
@@ -80,7 +95,7 @@ async fn the_printed_rules_make_users_of_their_roles() {
 }
 
 /// All keys of the server, with what they hold.
-async fn everything(rig: &Rig) -> Vec<(String, Vec<u8>)> {
+pub(super) async fn everything(rig: &Rig) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for key in rig.redis.send::<Vec<String>>("KEYS *").await {
         let held = rig.redis.send::<Vec<u8>>(&format!("DUMP {key}")).await;

@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 
 use super::tls::Authority;
+use super::web::Takes;
 use crate::local::Listening;
 
 /// The origin. It ends when it is dropped.
@@ -133,7 +134,12 @@ where
         };
         let response = answer(&visit);
         record.lock().unwrap().push(visit);
-        async { Ok::<_, Infallible>(response) }
+        async {
+            if let Some(Takes(time)) = response.extensions().get() {
+                tokio::time::sleep(*time).await;
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }

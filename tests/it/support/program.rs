@@ -91,6 +91,11 @@ impl Program {
         }
     }
 
+    /// Where it writes.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// The text of a file in its directory; empty while there is none.
     pub(crate) fn file(&self, name: &str) -> String {
         std::fs::read_to_string(self.directory.path().join(name)).unwrap_or_default()

@@ -54,6 +54,11 @@ impl Server {
         self.0.address().port()
     }
 
+    /// Where it writes.
+    pub(crate) fn directory(&self) -> &Path {
+        self.0.directory()
+    }
+
     /// Sends the process a signal by name.
     pub(crate) fn signal(&self, name: &str) {
         let id = self.0.id().to_string();

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What took place at once: the writes of one script, or a lone command.
-pub(super) type Step = Vec<Vec<String>>;
+pub(crate) type Step = Vec<Vec<String>>;
 
 /// All steps in order, from all files that the manifest in this directory of the server names.
-pub(super) fn read(directory: &Path) -> Vec<Step> {
+pub(crate) fn read(directory: &Path) -> Vec<Step> {
     let directory = directory.join("appendonlydir");
     let manifest = std::fs::read_to_string(directory.join("appendonly.aof.manifest")).unwrap();
     let mut steps = Vec::new();
@@ -64,14 +64,14 @@ fn number(line: &str, mark: char) -> usize {
 
 /// Hashes and sorted sets, as commands make them.
 #[derive(Default)]
-pub(super) struct Keyspace {
+pub(crate) struct Keyspace {
     hashes: BTreeMap<String, BTreeMap<String, String>>,
     sets: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 impl Keyspace {
     /// A hash; empty when there is none.
-    pub(super) fn hash(&self, key: &str) -> BTreeMap<String, String> {
+    pub(crate) fn hash(&self, key: &str) -> BTreeMap<String, String> {
         self.hashes.get(key).cloned().unwrap_or_default()
     }
 
@@ -81,7 +81,7 @@ impl Keyspace {
     }
 
     /// Carries a command out.
-    pub(super) fn apply(&mut self, command: &[String]) {
+    pub(crate) fn apply(&mut self, command: &[String]) {
         let words: Vec<_> = command.iter().map(String::as_str).collect();
         match (words[0].to_uppercase().as_str(), &words[1..]) {
             ("HSET" | "HMSET", [key, pairs @ ..]) => {

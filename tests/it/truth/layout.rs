@@ -99,7 +99,7 @@ fn whole(score: f64) -> u64 {
 }
 
 /// Changes of the scripts' sources that turn one check off.
-pub(super) type Flaw = &'static [(&'static str, &'static str)];
+pub(crate) type Flaw = &'static [(&'static str, &'static str)];
 
 /// The token of a lease that ran out goes on to end whatever lease its endpoint has then.
 pub(super) const OLD_TOKENS_END_LEASES: Flaw = &[

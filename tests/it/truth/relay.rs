@@ -15,7 +15,7 @@ use crate::local::Listening;
 use crate::support::flaky::Dice;
 
 /// The relay. It ends when it is dropped.
-pub(super) struct Relay {
+pub(crate) struct Relay {
     listening: Listening,
     shared: Arc<Shared>,
 }
@@ -46,7 +46,7 @@ enum Fate {
 }
 
 impl Relay {
-    pub(super) async fn start(server: u16, faults: Option<Dice>, flaw: Flaw) -> Self {
+    pub(crate) async fn start(server: u16, faults: Option<Dice>, flaw: Flaw) -> Self {
         let shared = Arc::new(Shared {
             server: Mutex::new(server),
             faults,
@@ -67,7 +67,7 @@ impl Relay {
         Self { listening: listening.await.unwrap(), shared }
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.listening.address().port()
     }
 
@@ -81,7 +81,7 @@ impl Relay {
     }
 
     /// Scripts that were changed so far.
-    pub(super) fn changed(&self) -> usize {
+    pub(crate) fn changed(&self) -> usize {
         self.shared.changed.load(Ordering::Relaxed)
     }
 

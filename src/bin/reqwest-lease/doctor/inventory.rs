@@ -6,6 +6,7 @@ use crate::context::{Context, members, read_labels};
 use crate::diagnosis::Diagnosis;
 use crate::failure::Failure;
 use crate::output::{count, some};
+use crate::shell::quoted;
 use crate::sync::Difference;
 
 pub(super) async fn examine(
@@ -24,12 +25,23 @@ pub(super) async fn examine(
             diagnosis.error(
                 "inventory",
                 format!("the inventory cannot be read: {}", failure.message()),
-                format!("reqwest-lease inventory check --inventory {}", path.display()),
+                format!(
+                    "reqwest-lease inventory check --inventory {}",
+                    quoted(&path.to_string_lossy())
+                ),
             );
             return Ok(());
         }
     };
-    let difference = Difference::between(&snapshot, &members(store, &context.pool()?).await?);
+    let members = match members(store, &context.pool()?).await {
+        Ok(members) => members,
+        Err(failure) => {
+            let why = failure.message();
+            diagnosis.unknown(format!("whether the pool is as the inventory: {why}"));
+            return Ok(());
+        }
+    };
+    let difference = Difference::between(&snapshot, &members);
     for what in told(&difference) {
         diagnosis.warning("inventory", what, context.command_with_inventory("sync"));
     }

@@ -34,6 +34,14 @@ pub(super) fn examine(
     for (nth, replica) in report.replicas.iter().enumerate() {
         examine_replica(nth + 1, replica, diagnosis);
     }
+    if report.good_replicas == Some(0) {
+        diagnosis.error(
+            "replication",
+            "the server wants replicas (min-replicas-to-write) and none follows closely: nothing is \
+             granted",
+            "see to the replicas, or lower min-replicas-to-write".into(),
+        );
+    }
     if report.replicas.is_empty() {
         diagnosis.fact("replicas", "none: the pool is as safe as this server's disk");
     } else {
@@ -70,6 +78,14 @@ fn memory(report: &ServerReport, diagnosis: &mut Diagnosis) {
     };
     let share = report.used_memory as f64 / limit as f64;
     diagnosis.fact("memory", format!("{used:.0} MB used, {:.0}% of the limit", share * 100.0));
+    if share >= 1.0 {
+        diagnosis.error(
+            "memory",
+            "the server's memory is full: nothing is granted, or it evicts what it keeps",
+            "raise maxmemory, or move what else is on the server".into(),
+        );
+        return;
+    }
     if share > FULL {
         diagnosis.warning(
             "memory",

@@ -1,10 +1,26 @@
 //! The rights of the store's user.
 
-use reqwest_lease::Rights;
+use reqwest_lease::{PoolName, RedisStore, Rights};
 
 use crate::acl::Role;
 use crate::context::Context;
 use crate::diagnosis::Diagnosis;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::shell::quoted;
+
+/// Refuses a repair before anything is done by a user who could do half of it.
+pub(super) async fn may_repair(store: &RedisStore, pool: &PoolName) -> Result<(), Failure> {
+    // One who may not even ask is refused by what comes next.
+    match store.rights(pool).await {
+        Ok(Rights { lease: true, order: true, write_trail: true, .. }) | Err(_) => Ok(()),
+        Ok(_) => Err(Failure::new(
+            Code::REFUSED,
+            "the store's user may not do this: a repair is an administrator's",
+        )
+        .with_hint("without --repair `doctor` tells what is wrong and changes nothing")),
+    }
+}
 
 /// Tells what the user may do, and compares it with what it should.
 pub(super) fn examine(
@@ -37,7 +53,7 @@ fn compare(rights: &Rights, role: Role, context: &Context, diagnosis: &mut Diagn
     let mend = format!(
         "run the command of `reqwest-lease acl {} --namespace {}` for this user",
         role.word(),
-        context.namespace()
+        quoted(context.namespace())
     );
     let rights = table(rights, role);
     let those = |is: fn(&(bool, bool, &str)) -> bool| -> Vec<&str> {

@@ -46,7 +46,7 @@ impl Rig {
     async fn are_unavailable(&self, calls: impl IntoIterator<Item = usize>, message: &str) {
         for nth in calls {
             let Some(reply) = call(&self.store, &vn(), &self.held, nth).await else { break };
-            let reads = [23, 24, 25, 26, 31, 32, 33].contains(&nth) && reply.is_ok();
+            let reads = [23, 24, 25, 26, 31, 32, 33, 36].contains(&nth) && reply.is_ok();
             if !reads {
                 unavailable(&reply.unwrap_err(), message);
             }

@@ -171,6 +171,7 @@ pub(super) async fn call(
         33 => store.remains(pool).await.map(drop),
         34 => store.forget_trail(pool).await.map(drop),
         35 => admin(Order::EndQuarantine(vec![id("e3")], QuarantineCode::Probe)).await,
+        36 => store.settings(pool).await.map(drop),
         _ => return None,
     })
 }
@@ -179,9 +180,9 @@ pub(super) async fn call(
 pub(super) const INIT: usize = 22;
 /// Calls that answer also for a pool that is not there: the trail outlasts it, and what is left can
 /// be erased.
-pub(super) const OUTLAST: [usize; 6] = [26, 29, 31, 32, 33, 34];
+pub(super) const OUTLAST: [usize; 7] = [26, 29, 31, 32, 33, 34, 36];
 /// Those of them that read nothing of the layout.
-pub(super) const ASIDE: [usize; 4] = [31, 32, 33, 34];
+pub(super) const ASIDE: [usize; 5] = [31, 32, 33, 34, 36];
 
 impl Scene {
     pub(super) async fn call(&self, nth: usize) -> Option<Result<(), Error>> {
