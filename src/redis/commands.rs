@@ -92,7 +92,7 @@ commands! {
         &["meta", "ready", "cooling", "leases", "requests", "cancelled", "parked",
           "members", "uses", "strikes", "weights"],
         "orders after? limit";
-    STRAY "stray" " flags=no-writes" ["start" "sense" "findings"]
+    STRAY "stray" " flags=no-writes" ["start" "arguments" "sense" "findings"]
         &["meta", "former", "members", "weights", "strikes"],
         "orders part cursor";
     SETTINGS "settings" " flags=no-writes" ["start"] &["meta"], "";
