@@ -1,6 +1,6 @@
 -- One new token without wishes, in a pool in which all is well, nothing is due and something is
--- ready: what most calls are. Any other leaves this before it writes, and is asked for below as if
--- it had not been here.
+-- ready: what most calls are. Any other leaves this before it writes, and is done below as if it
+-- had not been here.
 repeat
   local ttl_us, cooldown_us, draw, prefer, asked, one, more = unpack(ARGV)
   if not one or more or asked ~= '1' or prefer ~= '' or #one ~= 32 or not find(one, '^%x+$')
@@ -20,7 +20,8 @@ repeat
   local paused, note = unpack(call('HMGET', string.sub(meta, 1, -5) .. 'orders', '*', '.'))
   local last = fence + 1
   if paused or not note or last < 1 or last > LONGEST
-    or watched == 'on' and not find(call('INFO', 'replication'), 'master_replid:' .. identity, 1, true)
+    or watched == 'on'
+    and not find(call('INFO', 'replication'), 'master_replid:' .. identity, 1, true)
     or shun and call('EXISTS', shun) == 1 or call('HGET', requests, one) then
     break
   end
@@ -36,7 +37,8 @@ repeat
   call('ZCARD', uses)
   -- The one key that has not been looked at comes first: an error there leaves nothing.
   call('ZADD', leases, deadline, id)
-  call('HSET', requests, one, number .. ':' .. stamp .. ':' .. cooldown_us .. ':' .. id, '@' .. id, one)
+  local record = number .. ':' .. stamp .. ':' .. cooldown_us .. ':' .. id
+  call('HSET', requests, one, record, '@' .. id, one)
   call('ZREM', ready, id)
   call('ZADD', uses, 'INCR', '1', id)
   call('HSET', meta, 'fence', number, 'due', soonest < ends and due or deadline)

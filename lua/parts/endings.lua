@@ -41,7 +41,8 @@ end
 local owner, gone, ready_at, order, code = {''}, {'', ''}, {0}, {}, {}
 for nth = 1, number do
   local at = ended[nth]
-  owner[nth], ready_at[nth], order[nth], code[nth] = ids[at], now + cooldowns[at], standing[at], codes[at]
+  owner[nth], ready_at[nth] = ids[at], now + cooldowns[at]
+  order[nth], code[nth] = standing[at], codes[at]
   gone[2 * nth - 1], gone[2 * nth] = tokens[at], owns[at]
 end
 local records = struck and call('HMGET', strikes, unpack(owner)) or {}

@@ -12,7 +12,8 @@ repeat
   local id = record and match(record, '^%d+:%d+:%d+:(.+)$')
   local own = id and '@' .. id
   -- A record that its endpoint does not point back to is of a lease that is over.
-  if not id or call('HGET', requests, own) ~= one or (call('ZSCORE', leases, id) or 0) + 0 <= now then
+  if not id or call('HGET', requests, own) ~= one
+    or (call('ZSCORE', leases, id) or 0) + 0 <= now then
     break
   end
   local order, note = unpack(call('HMGET', string.sub(meta, 1, -5) .. 'orders', id, '.'))

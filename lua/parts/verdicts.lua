@@ -1,5 +1,5 @@
--- The verdicts, which are the last four of each `width` arguments: cooldown, strike, quarantine code
--- and shun. The keys of shuns follow those of the state. `mild` is whether none of them keeps an
+-- The verdicts, which are the last four of each `width` arguments: cooldown, strike, quarantine
+-- code and shun. The keys of shuns follow those of the state. `mild` is whether none of them keeps an
 -- endpoint from being leased again but by its cooldown.
 local cooldowns, reasons, codes, rests, sites, mild, key = {0}, {''}, {}, {}, {}, true, 12
 local words, cooldown = nil, nil

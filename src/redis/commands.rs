@@ -70,8 +70,8 @@ commands! {
     RENEW "renew" " flags=allow-oom" ["start" "arguments"] &["meta", "leases", "requests"],
         "token ttl_us";
     RELEASE "release" " flags=allow-oom"
-        ["start" "release_one" "releases" "verdicts" "endings"] => {"arguments" "allowed" "orders" "weight"
-            "moves" "strikes": moves judge shun ordered} [] STATE,
+        ["start" "release_one" "releases" "verdicts" "endings"] => {"arguments" "allowed" "orders"
+            "weight" "moves" "strikes": moves judge shun ordered} [] STATE,
         "(token cooldown_us strike quarantine? shun_us)+ hint?";
     JUDGE "judge" " flags=allow-oom"
         ["start" "judgements" "verdicts" "evidence"] => {"arguments" "allowed" "weight" "orders"
@@ -130,7 +130,8 @@ commands! {
         ["start" "arguments" "allowed" "orders" "audit"] &["meta"], "by? config_version? orders";
     RESUME "resume" "" ["start" "arguments" "allowed" "orders" "audit"] &["meta"],
         "by? config_version? orders what";
-    BUDGET_RESERVE "budget/reserve" "" ["instant" "reserve_one" "budget" "state" "places"] &["budget"],
+    BUDGET_RESERVE "budget/reserve" ""
+        ["instant" "reserve_one" "budget" "state" "places"] &["budget"],
         "interval_us burst probe_us empty (most passage hold_us)*";
     BUDGET_UNDO "budget/undo" " flags=allow-oom" ["instant" "budget" "state"] &["budget"],
         "tat interval_us probe";
