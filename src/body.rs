@@ -40,21 +40,25 @@ impl Cargo {
     /// Shows the classifier what has come of the body, when that is all it wants or will get.
     fn look(&mut self, is_all: bool) {
         if let Some(preview) = self.preview.take_if(|preview| is_all || preview.is_full()) {
-            self.outcome = preview.outcome(&*self.classifier);
+            let look = |classifier: &dyn Classifier| preview.outcome(classifier);
+            self.outcome = self.hold.pool().classified(&*self.classifier, look);
         }
     }
 
-    /// Gives everything back, and tells how it ended.
-    fn end(self, outcome: Outcome) {
+    /// Gives everything back, and tells how it ended; `served` when nobody waited for more.
+    fn end(self, outcome: Outcome, served: bool) {
         let Self { hold, passage, report, .. } = self;
         drop(passage);
         let span = report.map_or_else(Span::none, |report| report.ended(hold.pool(), outcome));
-        span.in_scope(|| hold.finish(outcome));
+        span.in_scope(|| match outcome {
+            Outcome::Cancelled if served => hold.leave(),
+            outcome => hold.finish(outcome),
+        });
     }
 }
 
 /// Gives the response a body that carries lease and passage, and tells how it came about.
-pub(crate) fn load(response: Response, cargo: Cargo, info: LeaseInfo) -> Response {
+pub(crate) fn load(response: Response, mut cargo: Cargo, info: LeaseInfo) -> Response {
     let url = response.url().clone();
     let (mut parts, body) = http::Response::<Body>::from(response).into_parts();
     parts.extensions.insert(info);
@@ -63,8 +67,9 @@ pub(crate) fn load(response: Response, cargo: Cargo, info: LeaseInfo) -> Respons
         parts.extensions.extend(mem::take(carrier.extensions_mut()));
     }
     let body = if is_over(&body) {
+        cargo.look(true);
         let outcome = cargo.outcome;
-        cargo.end(outcome);
+        cargo.end(outcome, true);
         body
     } else {
         // RFC 9113 section 8.1: also after as many bytes as Content-Length says.
@@ -130,7 +135,8 @@ impl Open {
             (Outcome::Success, Some(outcome)) | (_, Some(outcome @ Outcome::Expired)) => outcome,
             (said, _) => said,
         };
-        cargo.end(outcome);
+        // Who waits for more of it has not been served.
+        cargo.end(outcome, reader.is_none());
         reader
     }
 }
@@ -191,6 +197,7 @@ fn poll(state: &mut State, cx: &mut Context<'_>) -> Polled {
     }
     match Pin::new(&mut open.body).poll_frame(cx) {
         Poll::Ready(Some(Ok(frame))) => {
+            open.reader = None;
             if let (Some(preview), Some(data)) = (&mut open.cargo.preview, frame.data_ref()) {
                 preview.add(data);
                 open.cargo.look(false);
@@ -202,8 +209,9 @@ fn poll(state: &mut State, cx: &mut Context<'_>) -> Polled {
             Polled::Frame(frame, last)
         }
         Poll::Ready(Some(Err(error))) => {
-            let Cargo { classifier, route, .. } = &open.cargo;
-            let outcome = classifier.failure(&Failed::new(&error, *route, Phase::Body));
+            let Cargo { hold, classifier, route, .. } = &open.cargo;
+            let failed = Failed::new(&error, *route, Phase::Body);
+            let outcome = hold.pool().classified(&**classifier, |it| it.failure(&failed));
             Polled::Failed(Box::new(error), outcome)
         }
         Poll::Ready(None) => Polled::Ended,

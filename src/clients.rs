@@ -1,5 +1,6 @@
 //! One reqwest client for each endpoint, that can go nowhere but through it.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -130,7 +131,21 @@ pub(crate) struct EndpointClient {
 
 struct Cache {
     clients: LruCache<EndpointId, (u64, EndpointClient)>,
+    /// They outlive the clients: what has worked stays known of an endpoint that is seldom used.
+    records: HashMap<EndpointId, (u64, Record)>,
     generation: u64,
+}
+
+impl Cache {
+    /// What is known of the endpoint at this address, with these credentials.
+    fn record(&mut self, endpoint: &Endpoint) -> Record {
+        let fresh = || (endpoint.fingerprint(), Record::default());
+        let known = self.records.entry(endpoint.id().clone()).or_insert_with(fresh);
+        if known.0 != endpoint.fingerprint() {
+            *known = fresh();
+        }
+        known.1.clone()
+    }
 }
 
 impl Clients {
@@ -138,7 +153,7 @@ impl Clients {
         // The other constructor takes the memory for all of them at once.
         let mut clients = LruCache::unbounded();
         clients.resize(most);
-        let cache = Cache { clients, generation: inventory.generation() };
+        let cache = Cache { clients, records: HashMap::new(), generation: inventory.generation() };
         Self { recipe, inventory, cache: Mutex::new(cache) }
     }
 
@@ -151,8 +166,8 @@ impl Clients {
         {
             return Ok(client.clone());
         }
-        let client =
-            EndpointClient { client: self.recipe.client(endpoint)?, record: Record::default() };
+        let client = self.recipe.client(endpoint)?;
+        let client = EndpointClient { client, record: cache.record(endpoint) };
         cache.clients.put(endpoint.id().clone(), (endpoint.fingerprint(), client.clone()));
         Ok(client)
     }
@@ -176,6 +191,9 @@ impl Clients {
         for id in stale {
             cache.clients.pop(&id);
         }
+        cache.records.retain(|id, (fingerprint, _)| {
+            snapshot.get(id).is_some_and(|endpoint| endpoint.fingerprint() == *fingerprint)
+        });
     }
 }
 

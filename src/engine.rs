@@ -30,7 +30,7 @@ impl Engine {
     ) -> Result<Response, Failure<T::Error>> {
         let (pool, clients) = self.pool(options)?;
         let journey = Journey::new(&self.terms, pool, clients, options, transport, request)
-            .inspect_err(|error| pool.counters().requests_failed.add_one(error.kind().as_str()))?;
+            .inspect_err(|error| pool.refused(error))?;
         // In pieces: a large future is a large allocation, which threads contend for.
         let mut journey = Box::new(journey);
         let span =

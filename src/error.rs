@@ -52,7 +52,7 @@ pub enum Kind {
     BudgetExceeded,
     /// The site went on answering 429 or 503 after as many pauses as it was given.
     SiteRefuses,
-    /// The endpoint could not be reached, after all attempts.
+    /// The endpoint could not be reached, or hung up instead of opening a tunnel, after all attempts.
     ProxyUnreachable,
     /// The endpoint refused its credentials, after all attempts.
     CredentialsRefused,

@@ -49,6 +49,13 @@ impl Probed {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Something is sent: whoever drops the probe from now on gives up in the middle.
+    fn begin(&self) {
+        if let Some(lease) = &mut self.state().lease {
+            lease.note(Outcome::Cancelled);
+        }
+    }
+
     fn note(&self, outcome: Outcome) {
         let mut state = self.state();
         state.seen = Some(outcome);
@@ -141,7 +148,7 @@ impl Hold {
         match self {
             Self::Own(lease) => lease.note(Outcome::Cancelled),
             Self::Lent(held, site) => held.note(Outcome::Cancelled, site.clone()),
-            Self::Probed(_) => {}
+            Self::Probed(probed) => probed.begin(),
         }
     }
 
@@ -151,6 +158,14 @@ impl Hold {
             Self::Own(lease) => lease.finish(outcome),
             Self::Lent(held, site) => held.note(outcome, site),
             Self::Probed(probed) => probed.note(outcome),
+        }
+    }
+
+    /// Ends an exchange whose caller gave up what the endpoint had served.
+    pub(crate) fn leave(self) {
+        match self {
+            Self::Own(lease) => lease.leave(),
+            other => other.finish(Outcome::Cancelled),
         }
     }
 

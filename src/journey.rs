@@ -6,6 +6,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Method;
 use reqwest::{Request, Response};
 use tokio::time::Instant;
 
@@ -13,6 +14,7 @@ use crate::body::{self, Cargo};
 use crate::budget::{Budgets, Passage};
 use crate::classify::{Answer, Classifier, Failed, Route};
 use crate::clients::{Clients, EndpointClient};
+use crate::endpoint::Endpoint;
 use crate::error::{Error, Kind};
 use crate::hold::Hold;
 use crate::id::EndpointId;
@@ -74,8 +76,16 @@ struct Ticket {
 /// What was sent, and how.
 struct Sent {
     ticket: Ticket,
+    endpoint: Arc<Endpoint>,
     route: Route,
     record: Record,
+}
+
+impl Sent {
+    /// Whether the inventory still has the endpoint as it was used.
+    fn is_current(&self) -> bool {
+        self.ticket.hold.endpoint().fingerprint() == self.endpoint.fingerprint()
+    }
 }
 
 /// What a send leaves to the next one: along a redirect the lease, after a failure on the
@@ -135,14 +145,14 @@ impl<'a, T: Transport> Journey<'a, T> {
         let mut left = Left::default();
         loop {
             let failure = left.failure.take();
-            if let (Some(_), Some(last)) = (&failure, self.trip.failed.last()) {
-                self.pool.counters().retries.add_one(last.outcome.as_str());
-            }
             let ticket = match self.admit(left).await {
                 Ok(ticket) => ticket,
                 // That no other endpoint came free does not hide why one was needed.
                 Err(error) => return Err(failure.unwrap_or(error).into()),
             };
+            if let (Some(_), Some(last)) = (failure, self.trip.failed.last()) {
+                self.pool.counters().retries.add_one(last.outcome.as_str());
+            }
             left = match Box::pin(self.send(ticket)).await? {
                 Step::Done(response) => return Ok(response),
                 Step::Again(left) => left,
@@ -167,9 +177,10 @@ impl<'a, T: Transport> Journey<'a, T> {
             true => ticket.hold.within_trust(watched(self.transport.send(client, request))).await,
             false => None,
         };
-        let sent = Sent { ticket, route, record };
+        let sent = Sent { ticket, endpoint, route, record };
         match answer {
             None => {
+                self.saw(Outcome::Expired);
                 sent.ticket.hold.finish(Outcome::Expired);
                 Err(lease_expired().into())
             }
@@ -198,14 +209,25 @@ impl<'a, T: Transport> Journey<'a, T> {
         let failed = Failed::new(error.as_error(), sent.route, phase).after(elapsed);
         let outcome = match self.replay.has_failed() {
             true => Outcome::LocalFault,
-            false => self.terms.classifier.failure(&failed),
+            false => {
+                let look = |it: &dyn Classifier| it.failure(&failed);
+                self.pool.classified(&*self.terms.classifier, look)
+            }
         };
+        // It was the caller's stream that was waited for.
+        let outcome = match outcome {
+            Outcome::Stalled if self.replay.is_waited_for() => Outcome::LocalFault,
+            outcome => outcome,
+        };
+        self.saw(outcome);
+        let is_current = sent.is_current();
         let Ticket { hold, passage } = sent.ticket;
         tracing::debug!(
             pool = %self.pool.name(), endpoint = %hold.endpoint().id(), %outcome, %phase, "send failed"
         );
         let (kind, what) = match outcome {
             Outcome::ProxyUnreachable => (Kind::ProxyUnreachable, "could not be reached"),
+            Outcome::TunnelCut => (Kind::ProxyUnreachable, "hung up instead of opening a tunnel"),
             Outcome::CredentialsRefused => (Kind::CredentialsRefused, REFUSED),
             Outcome::ProxyDenied => (Kind::ProxyDenied, "forbids the target"),
             _ => {
@@ -215,7 +237,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             }
         };
         let fault = self.fault(&hold, kind, what, outcome).with_source(error.into_source());
-        hold.finish(outcome);
+        self.settle(hold, outcome, is_current);
         if self.may_try_another() {
             // The site has seen nothing, so its slot is still good.
             Ok(Step::Again(Left { passage: Some(passage), failure: Some(fault), hold: None }))
@@ -228,7 +250,8 @@ impl<'a, T: Transport> Journey<'a, T> {
     fn answered(&mut self, sent: Sent, response: Response) -> Result<Step, Failure<T::Error>> {
         let (status, headers) = (response.status(), response.headers());
         let answer = Answer::new(status, headers, sent.route, &self.site);
-        let outcome = self.terms.classifier.answer(&answer);
+        let outcome = self.pool.classified(&*self.terms.classifier, |it| it.answer(&answer));
+        self.saw(outcome);
         if outcome == Outcome::CredentialsDoubted {
             return self.doubted(sent, response);
         }
@@ -280,12 +303,21 @@ impl<'a, T: Transport> Journey<'a, T> {
     fn doubted(&mut self, sent: Sent, response: Response) -> Result<Step, Failure<T::Error>> {
         let doubted = Outcome::CredentialsDoubted;
         let fault = self.fault(&sent.ticket.hold, Kind::CredentialsRefused, REFUSED, doubted);
+        if !sent.is_current() {
+            drop(response);
+            self.settle(sent.ticket.hold, doubted, false);
+            return match self.may_try_another() && self.replay.can_follow() {
+                true => Ok(Step::Again(Left { failure: Some(fault), ..Left::default() })),
+                false => Err(fault.into()),
+            };
+        }
         // The first send may still be reading a stream.
         if self.may_try_another() && self.replay.can_follow() {
             self.suspects.add(sent.ticket.hold, &sent.record, &self.site);
             return Ok(Step::Again(Left { failure: Some(fault), ..Left::default() }));
         }
         let (outcome, is_an_answer) = self.suspects.conclude(&sent.record, &self.site);
+        self.saw(outcome);
         if is_an_answer {
             self.trip.failed.pop();
             return Ok(Step::Done(self.load(sent, response, outcome)));
@@ -295,22 +327,43 @@ impl<'a, T: Transport> Journey<'a, T> {
         Err(fault.into())
     }
 
+    /// Gives a lease back after a failed attempt. What a reload has changed meanwhile is not blamed
+    /// for what it was before, and may be tried again.
+    fn settle(&mut self, hold: Hold, outcome: Outcome, is_current: bool) {
+        if is_current {
+            return hold.finish(outcome);
+        }
+        self.trip.failed.pop();
+        hold.finish(Outcome::LocalFault);
+    }
+
     fn load(&mut self, sent: Sent, response: Response, outcome: Outcome) -> Response {
         let Sent { ticket: Ticket { hold, passage }, route, .. } = sent;
-        let info = self.info(&hold, outcome);
         let classifier = self.terms.classifier.clone();
         let answer = Answer::new(response.status(), response.headers(), route, &self.site);
-        let preview = Preview::of(&answer, classifier.wants_of_body(&answer));
+        let wanted = match *self.replay.method() == Method::HEAD {
+            true => 0,
+            false => self.pool.classified(&*classifier, |it| it.wants_of_body(&answer)),
+        };
+        let preview = Preview::of(&answer, wanted);
         let report = self.report.take();
+        if let Some(report) = &report {
+            report.settled(self.pool, &self.trip);
+        }
+        let info = self.info(&hold, outcome);
         let cargo = Cargo { hold, passage, route, classifier, outcome, preview, report };
         body::load(response, cargo, info)
     }
 
+    /// Notes what an exchange came to.
+    fn saw(&mut self, outcome: Outcome) {
+        if let Some(report) = &mut self.report {
+            report.saw(outcome);
+        }
+    }
+
     /// What the caller is told of the way here.
     fn info(&mut self, hold: &Hold, outcome: Outcome) -> LeaseInfo {
-        if let Some(report) = &self.report {
-            report.waited(self.pool, &self.trip);
-        }
         LeaseInfo {
             endpoint: hold.endpoint().id().clone(),
             pool: hold.pool().name().clone(),
@@ -362,6 +415,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         let from = self.replay.url().clone();
         carry_over(self.replay.headers_mut(), &from, &hop, self.terms.redirects);
         self.replay.redirect(hop.url, hop.method, hop.keep_body);
+        tracing::debug!(pool = %self.pool.name(), %site, "redirect is followed");
         self.site = site;
         Ok(())
     }
@@ -371,7 +425,7 @@ impl<T> Drop for Journey<'_, T> {
     fn drop(&mut self) {
         // Who would have been told is gone.
         if let Some(report) = self.report.take() {
-            report.ended(self.pool, Outcome::Cancelled);
+            report.dropped(self.pool, &self.trip);
         }
     }
 }

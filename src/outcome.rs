@@ -27,7 +27,7 @@ pub enum Outcome {
     /// outcomes of their own.
     Success,
     /// The endpoint could not be reached: its name, its port, its TLS, a dial that timed out, or
-    /// it broke off before the target could see anything.
+    /// what it said was not its protocol.
     ProxyUnreachable,
     /// The endpoint refused its user name or password: a 407 to CONNECT, a refused SOCKS login,
     /// or a forwarded request whose refusal can only be the endpoint's.
@@ -40,6 +40,9 @@ pub enum Outcome {
     /// The endpoint refused a tunnel without telling why: any answer to CONNECT but 200 and 407,
     /// or SOCKS reply 1.
     TunnelRefused,
+    /// The endpoint hung up instead of answering CONNECT or a SOCKS request, so the target has seen
+    /// nothing. Many do so when they cannot reach the target.
+    TunnelCut,
     /// The endpoint told that it could not reach the target: refused, name unknown, timed out.
     TargetUnreachable,
     /// TLS with the target failed: a certificate that is not trusted, a version nobody shares.
@@ -77,6 +80,7 @@ impl Outcome {
         Self::CredentialsDoubted,
         Self::ProxyDenied,
         Self::TunnelRefused,
+        Self::TunnelCut,
         Self::TargetUnreachable,
         Self::TargetTls,
         Self::Throttled,
@@ -112,7 +116,12 @@ impl Outcome {
     pub const fn is_weak(self) -> bool {
         matches!(
             self,
-            Self::ProxyDenied | Self::TunnelRefused | Self::BodyCut | Self::Stalled | Self::Unknown
+            Self::ProxyDenied
+                | Self::TunnelRefused
+                | Self::TunnelCut
+                | Self::BodyCut
+                | Self::Stalled
+                | Self::Unknown
         )
     }
 
@@ -131,11 +140,9 @@ impl Outcome {
             Self::Success => {
                 ("success", "the exchange went to its end", "cooldown after use; strikes reset")
             }
-            Self::ProxyUnreachable => (
-                "proxy_unreachable",
-                "the endpoint could not be reached, or broke off before the target saw anything",
-                RESTS,
-            ),
+            Self::ProxyUnreachable => {
+                ("proxy_unreachable", "the endpoint could not be reached", RESTS)
+            }
             Self::CredentialsRefused => (
                 "credentials_refused",
                 "the endpoint refused its user name or password",
@@ -151,6 +158,9 @@ impl Outcome {
             }
             Self::TunnelRefused => {
                 ("tunnel_refused", "the endpoint refused a tunnel and told no cause", UNTOLD)
+            }
+            Self::TunnelCut => {
+                ("tunnel_cut", "the endpoint hung up instead of opening a tunnel", WEAK)
             }
             Self::TargetUnreachable => (
                 "target_unreachable",
@@ -231,6 +241,7 @@ mod tests {
                 | Outcome::CredentialsDoubted
                 | Outcome::ProxyDenied
                 | Outcome::TunnelRefused
+                | Outcome::TunnelCut
                 | Outcome::TargetUnreachable
                 | Outcome::TargetTls
                 | Outcome::Throttled

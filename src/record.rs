@@ -1,7 +1,8 @@
-//! What is known of an endpoint's credentials, kept with its client.
+//! What is known of an endpoint's credentials, kept beside its client.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::outcome::Outcome;
 use crate::site::Site;
 
 /// A shared record of one endpoint, as long as its address and credentials stay the same.
@@ -14,9 +15,16 @@ struct Known {
     has_worked: bool,
     /// Where the last 407 came from, with no other answer since.
     refused_at: Option<Site>,
+    /// How many came in a row.
+    refusals: u32,
+    /// Whether they came from several sites.
+    elsewhere: bool,
     /// A site that refused this endpoint has served another one.
     blamed: bool,
 }
+
+/// Refusals in a row by one site.
+const MANY: u32 = 3;
 
 impl Record {
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -30,7 +38,7 @@ impl Record {
     /// An answer other than 407 came through the endpoint.
     pub(crate) fn accepted(&self) {
         let mut known = self.known();
-        if !known.has_worked {
+        if !known.has_worked || known.refusals > 0 {
             *known = Known { has_worked: true, ..Known::default() };
         }
     }
@@ -46,7 +54,20 @@ impl Record {
     pub(crate) fn refused(&self, site: &Site) -> bool {
         let mut known = self.known();
         let before = known.refused_at.replace(site.clone());
-        !known.has_worked && (known.blamed || before.is_some_and(|before| before != *site))
+        known.elsewhere |= before.is_some_and(|before| before != *site);
+        known.refusals = known.refusals.saturating_add(1);
+        !known.has_worked && (known.blamed || known.elsewhere)
+    }
+
+    /// What a 407 says of the endpoint while it is not certain. Credentials that have worked are
+    /// doubted when another site refuses them too, or one again and again: wrong logins may close
+    /// an account, and one site's word alone costs an endpoint nothing.
+    pub(crate) fn doubt(&self) -> Outcome {
+        let known = self.known();
+        match known.has_worked && !known.elsewhere && known.refusals < MANY {
+            true => Outcome::Unknown,
+            false => Outcome::CredentialsDoubted,
+        }
     }
 }
 
@@ -72,6 +93,28 @@ mod tests {
         assert!(!record.refused(&site("a.test")));
         record.blame();
         assert!(record.refused(&site("a.test")));
+    }
+
+    #[test]
+    fn what_has_worked_is_doubted_at_a_second_site_or_a_third_refusal_in_a_row() {
+        let record = Record::default();
+        let says = |host| {
+            assert!(!record.refused(&site(host)));
+            record.doubt()
+        };
+        record.accepted();
+        assert_eq!([says("a.test"), says("a.test")], [Outcome::Unknown; 2]);
+        assert_eq!(says("a.test"), Outcome::CredentialsDoubted);
+        record.accepted();
+        assert_eq!(says("a.test"), Outcome::Unknown, "it has worked again");
+        assert_eq!(says("b.test"), Outcome::CredentialsDoubted);
+    }
+
+    #[test]
+    fn what_has_never_worked_is_doubted_at_once() {
+        let record = Record::default();
+        record.refused(&site("a.test"));
+        assert_eq!(record.doubt(), Outcome::CredentialsDoubted);
     }
 
     #[test]

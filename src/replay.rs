@@ -46,6 +46,11 @@ impl Replay {
         self.stream.as_ref().is_some_and(|stream| stream.inner().failed)
     }
 
+    /// Whether a connection has sent all that the caller's stream has yielded, and waits for more.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.inner().waited_for)
+    }
+
     /// Whether the body, if any, can be sent (again): bytes always, a stream while nothing of
     /// it was read.
     pub(crate) fn can_send(&self) -> bool {
@@ -94,11 +99,12 @@ struct Inner {
     body: Body,
     touched: bool,
     failed: bool,
+    waited_for: bool,
 }
 
 impl Stream {
     fn new(body: Body) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Inner { body, touched: false, failed: false })))
+        Arc::new(Self(Mutex::new(Inner { body, touched: false, failed: false, waited_for: false })))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -131,6 +137,7 @@ impl HttpBody for Lent {
         inner.touched = true;
         let polled = Pin::new(&mut inner.body).poll_frame(cx);
         inner.failed |= matches!(polled, Poll::Ready(Some(Err(_))));
+        inner.waited_for = polled.is_pending();
         polled.map_err(Into::into)
     }
 

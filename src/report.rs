@@ -17,8 +17,10 @@ use crate::transport::Failure;
 pub(crate) struct Report {
     span: Span,
     since: Stopwatch,
-    /// What the span shows; kept only if somebody looks.
-    shown: Option<(EndpointId, usize)>,
+    /// Through which endpoint it went last, the nth that was tried; kept only if somebody looks.
+    attempt: Option<(EndpointId, usize)>,
+    /// What the last exchange came to; nothing was sent before there is one.
+    seen: Option<Outcome>,
 }
 
 impl Report {
@@ -31,10 +33,11 @@ impl Report {
             attempt = Empty,
             lease_wait_ms = Empty,
             budget_wait_ms = Empty,
+            hops = Empty,
             outcome = Empty,
             code = Empty,
         );
-        Self { span, since: Stopwatch::start(), shown: None }
+        Self { span, since: Stopwatch::start(), attempt: None, seen: None }
     }
 
     pub(crate) fn span(&self) -> &Span {
@@ -43,23 +46,29 @@ impl Report {
 
     /// The request goes out through this endpoint, the nth that is tried.
     pub(crate) fn attempt(&mut self, endpoint: &EndpointId, nth: usize) {
-        let is_shown = |(shown, at): &(EndpointId, usize)| shown == endpoint && *at == nth;
-        if self.span.is_disabled() || self.shown.as_ref().is_some_and(is_shown) {
-            return;
+        if !self.span.is_disabled() {
+            self.attempt = Some((endpoint.clone(), nth));
         }
-        self.span
-            .record("endpoint", display(endpoint))
-            .record("attempt", i64::try_from(nth).unwrap_or(i64::MAX));
-        self.shown = Some((endpoint.clone(), nth));
     }
 
-    /// No more waits will come.
-    pub(crate) fn waited(&self, pool: &Pool, trip: &Trip) {
+    /// What was sent came to this.
+    pub(crate) fn saw(&mut self, outcome: Outcome) {
+        self.seen = Some(outcome);
+    }
+
+    /// No more waits and no other attempts will come. Only then are they recorded: a field that is
+    /// recorded again is there twice in OpenTelemetry.
+    pub(crate) fn settled(&self, pool: &Pool, trip: &Trip) {
         pool.times().lease_wait.record(trip.lease_wait);
         pool.times().budget_wait.record(trip.budget_wait);
-        if !self.span.is_disabled() {
-            self.span.record("lease_wait_ms", milliseconds(trip.lease_wait));
-            self.span.record("budget_wait_ms", milliseconds(trip.budget_wait));
+        if self.span.is_disabled() {
+            return;
+        }
+        self.span.record("lease_wait_ms", milliseconds(trip.lease_wait));
+        self.span.record("budget_wait_ms", milliseconds(trip.budget_wait));
+        self.span.record("hops", count(trip.hops));
+        if let Some((endpoint, nth)) = &self.attempt {
+            self.span.record("endpoint", display(endpoint)).record("attempt", count(*nth));
         }
     }
 
@@ -70,17 +79,33 @@ impl Report {
         self.span
     }
 
+    /// Nobody waits for the response any more.
+    pub(crate) fn dropped(self, pool: &Pool, trip: &Trip) {
+        self.settled(pool, trip);
+        drop(self.ended(pool, Outcome::Cancelled));
+    }
+
     /// The request has come to no response.
     pub(crate) fn failed<E>(self, pool: &Pool, failure: &Failure<E>, trip: &Trip) {
         match failure {
-            Failure::Exchange(_, info) => drop(self.ended(pool, info.outcome)),
+            Failure::Exchange(_, info) => {
+                self.settled(pool, &info.trip);
+                drop(self.ended(pool, info.outcome));
+            }
             Failure::Lease(error) => {
-                self.waited(pool, trip);
+                self.settled(pool, trip);
                 pool.counters().requests_failed.add_one(error.kind().as_str());
                 self.span.record("code", error.kind().as_str());
+                if let Some(seen) = self.seen {
+                    drop(self.ended(pool, seen));
+                }
             }
         }
     }
+}
+
+fn count(of: usize) -> i64 {
+    i64::try_from(of).unwrap_or(i64::MAX)
 }
 
 fn milliseconds(time: Duration) -> f64 {

@@ -34,7 +34,7 @@ impl Suspects {
     /// Gives the leases back in doubt, for what comes next may take long.
     pub(crate) fn let_go(&mut self) {
         for (hold, record) in self.held.drain(..) {
-            hold.finish(Outcome::CredentialsDoubted);
+            hold.finish(record.doubt());
             self.gone.push(record);
         }
     }
@@ -45,7 +45,7 @@ impl Suspects {
     pub(crate) fn cleared_the_site(&mut self) {
         for (hold, record) in self.held.drain(..) {
             hold.finish(match record.has_worked() {
-                true => Outcome::CredentialsDoubted,
+                true => record.doubt(),
                 false => Outcome::CredentialsRefused,
             });
         }
@@ -59,14 +59,13 @@ impl Suspects {
     pub(crate) fn conclude(&mut self, last: &Record, site: &Site) -> (Outcome, bool) {
         let others = || self.held.iter().map(|(_, record)| record).chain(&self.gone);
         let worked = others().chain([last]).any(Record::has_worked);
-        let outcome = match worked && others().next().is_some() {
-            true => Outcome::Unknown,
-            false => Outcome::CredentialsDoubted,
-        };
-        self.held.drain(..).for_each(|(hold, _)| hold.finish(outcome));
-        match last.refused(site) {
+        let is_the_sites = worked && others().next().is_some();
+        let doubt = |record: &Record| if is_the_sites { Outcome::Unknown } else { record.doubt() };
+        let certain = last.refused(site);
+        self.held.drain(..).for_each(|(hold, record)| hold.finish(doubt(&record)));
+        match certain {
             true => (Outcome::CredentialsRefused, false),
-            false => (outcome, worked),
+            false => (doubt(last), worked),
         }
     }
 }

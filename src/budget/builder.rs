@@ -169,7 +169,7 @@ impl BudgetsBuilder {
     ///
     /// # Errors
     ///
-    /// [`Kind::Config`] for a host, domain or key that cannot be one, two rules for the same
+    /// [`Kind::Config`](crate::Kind::Config) for a host, domain or key that cannot be one, two rules for the same
     /// target, a rate, burst, most in flight or longest wait of zero, an interval below 1 µs, a
     /// burst that takes more than 35 years to come back, a jitter that is no fraction, a budget
     /// without any limit, a longest pause of zero, and no room for sites or waiters.

@@ -41,6 +41,7 @@ pub(super) fn outcome(failed: &Failed<'_>) -> Outcome {
     let chain = Chain::of(failed.error);
     if let Some(outcome) = chain.told {
         return match outcome {
+            Outcome::ProxyUnreachable if chain.exhausted => Outcome::LocalFault,
             // A body had begun, so the endpoint was reached.
             _ if failed.phase != Phase::Body => outcome,
             Outcome::LocalFault | Outcome::Stalled => outcome,
@@ -103,6 +104,8 @@ struct Chain {
     connecting: bool,
     /// It came from a connection, not from what was made of its bytes.
     on_the_wire: bool,
+    /// This process or machine has no file descriptor left.
+    exhausted: bool,
 }
 
 impl Chain {
@@ -117,9 +120,15 @@ impl Chain {
                 chain.connecting |= error.is_connect();
             }
             chain.on_the_wire |= link.is::<HyperError>();
+            chain.exhausted |= link.downcast_ref::<io::Error>().is_some_and(is_exhausted);
         }
         chain
     }
+}
+
+/// EMFILE and ENFILE, which have no kind of their own and the same numbers on all unixes.
+fn is_exhausted(error: &io::Error) -> bool {
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 /// What one link is certain of.
@@ -141,10 +150,11 @@ fn told(link: &(dyn StdError + 'static)) -> Option<Outcome> {
 fn tunnel(error: &TunnelError) -> Outcome {
     match error {
         TunnelError::ProxyAuthRequired => Outcome::CredentialsRefused,
-        TunnelError::ConnectFailed(_)
-        | TunnelError::Io(_)
-        | TunnelError::ProxyHeadersTooLong
-        | TunnelError::TunnelUnexpectedEof => Outcome::ProxyUnreachable,
+        TunnelError::ConnectFailed(_) | TunnelError::ProxyHeadersTooLong => {
+            Outcome::ProxyUnreachable
+        }
+        // What some do when they cannot reach the target.
+        TunnelError::Io(_) | TunnelError::TunnelUnexpectedEof => Outcome::TunnelCut,
         // The proxy's doing or the target's: the status is not kept.
         TunnelError::TunnelUnsuccessful => Outcome::TunnelRefused,
         TunnelError::MissingHost => Outcome::LocalFault,
@@ -153,9 +163,8 @@ fn tunnel(error: &TunnelError) -> Outcome {
 
 fn socks(error: &SocksError) -> Outcome {
     match error {
-        SocksError::Inner(_) | SocksError::Io(_) | SocksError::Parsing(_) => {
-            Outcome::ProxyUnreachable
-        }
+        SocksError::Inner(_) | SocksError::Parsing(_) => Outcome::ProxyUnreachable,
+        SocksError::Io(_) => Outcome::TunnelCut,
         SocksError::V4(_) => Outcome::TunnelRefused,
         // The reply's types cannot be named; their `Debug` is all that tells them apart.
         SocksError::V5(error) => reply(&format!("{error:?}")),
@@ -211,7 +220,8 @@ mod tests {
         for (error, expected) in [
             (TunnelError::TunnelUnsuccessful, Outcome::TunnelRefused),
             (TunnelError::ProxyAuthRequired, Outcome::CredentialsRefused),
-            (TunnelError::TunnelUnexpectedEof, Outcome::ProxyUnreachable),
+            (TunnelError::TunnelUnexpectedEof, Outcome::TunnelCut),
+            (TunnelError::Io(io::ErrorKind::ConnectionReset.into()), Outcome::TunnelCut),
             (TunnelError::ProxyHeadersTooLong, Outcome::ProxyUnreachable),
             (TunnelError::ConnectFailed("x".into()), Outcome::ProxyUnreachable),
             (TunnelError::MissingHost, Outcome::LocalFault),
@@ -226,6 +236,26 @@ mod tests {
         let hidden = io::Error::other(TunnelError::ProxyAuthRequired);
         assert_eq!(seen(hidden, TUNNEL, Phase::Connecting), Outcome::CredentialsRefused);
         assert_eq!(seen(io::Error::other("x"), TUNNEL, Phase::Head), Outcome::Unknown);
+    }
+
+    #[test]
+    fn a_dial_without_a_file_descriptor_is_our_own_fault() {
+        for (code, expected) in
+            [(23, Outcome::LocalFault), (24, Outcome::LocalFault), (111, Outcome::ProxyUnreachable)]
+        {
+            let failed = TunnelError::ConnectFailed(io::Error::from_raw_os_error(code).into());
+            assert_eq!(seen(failed, TUNNEL, Phase::Connecting), expected, "{code}");
+        }
+    }
+
+    /// That of a plain dial has its cause as well.
+    #[tokio::test]
+    async fn a_dials_error_shows_its_cause() {
+        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let error = client.get(format!("http://{address}/")).send().await.unwrap_err();
+        let code = links(&error).find_map(|link| link.downcast_ref::<io::Error>()?.raw_os_error());
+        assert!(code.is_some(), "{error:?}");
     }
 
     #[test]

@@ -114,11 +114,12 @@ impl<'a> Failed<'a> {
 /// Turns what was seen of an exchange into an [`Outcome`].
 ///
 /// It only looks: what is done about an outcome is a [`Judge`](crate::Judge)'s. Both methods
-/// have the default classifier's answer as their own default.
+/// have the default classifier's answer as their own default. One that panics is counted
+/// ([`Counts::panics`](crate::Counts::panics)), and the default classifier is asked instead.
 ///
-/// Three outcomes of a failed send also decide that the request is sent again through another
+/// Four outcomes of a failed send also decide that the request is sent again through another
 /// endpoint: give [`ProxyUnreachable`](Outcome::ProxyUnreachable),
-/// [`CredentialsRefused`](Outcome::CredentialsRefused) and
+/// [`TunnelCut`](Outcome::TunnelCut), [`CredentialsRefused`](Outcome::CredentialsRefused) and
 /// [`ProxyDenied`](Outcome::ProxyDenied) only when the target has surely seen
 /// nothing of it. [`CredentialsDoubted`](Outcome::CredentialsDoubted) as the outcome of an answer
 /// has another endpoint asked the same.

@@ -115,9 +115,10 @@ impl<T: Transport> Journey<'_, T> {
 
     /// Waits for a turn's slots, and counts the time.
     async fn budgeted(&mut self, turn: &mut Turn) -> Result<(), Error> {
-        let (started, pauses) = (Instant::now(), turn.pauses());
+        let (pauses, patience) = (turn.pauses(), self.patience());
+        let wait = Wait::begin(&mut self.trip.budget_wait, &mut self.patience);
         let done = {
-            let mut step = pin!(timeout(self.patience(), turn.slot()));
+            let mut step = pin!(timeout(patience, turn.slot()));
             match poll_fn(|cx| Poll::Ready(step.as_mut().poll(cx))).await {
                 Poll::Ready(done) => done,
                 Poll::Pending => {
@@ -127,20 +128,17 @@ impl<T: Transport> Journey<'_, T> {
                 }
             }
         };
-        let waited = started.elapsed();
-        self.trip.budget_wait += waited;
+        drop(wait);
         self.trip.pauses += turn.pauses() - pauses;
-        self.patience = self.patience.saturating_sub(waited);
         done.unwrap_or_else(|_| Err(turn.overdue())).map_err(|error| self.or_timed_out(error))
     }
 
     /// Has a turn's slots for a lease in hand, and counts the time that a server took.
     async fn budgeted_at_once(&mut self, turn: &mut Turn) -> Result<bool, Error> {
-        let started = Instant::now();
-        let ready = timeout(self.patience(), turn.slot_at_once()).await;
-        let waited = started.elapsed();
-        self.trip.budget_wait += waited;
-        self.patience = self.patience.saturating_sub(waited);
+        let patience = self.patience();
+        let wait = Wait::begin(&mut self.trip.budget_wait, &mut self.patience);
+        let ready = timeout(patience, turn.slot_at_once()).await;
+        drop(wait);
         ready.unwrap_or_else(|_| Err(turn.overdue()))
     }
 
@@ -157,11 +155,10 @@ impl<T: Transport> Journey<'_, T> {
             self.suspects.let_go();
         }
         let (wants, doubt) = (self.wants(prefer), self.doubt.take());
-        let started = Instant::now();
-        let leased = self.pool.lease_after(wants, self.lease_patience(), doubt).await;
-        let waited = started.elapsed();
-        self.trip.lease_wait += waited;
-        self.patience = self.patience.saturating_sub(waited);
+        let patience = self.lease_patience();
+        let wait = Wait::begin(&mut self.trip.lease_wait, &mut self.patience);
+        let leased = self.pool.lease_after(wants, patience, doubt).await;
+        drop(wait);
         let (lease, _) = leased.map_err(|error| self.or_timed_out(error))?;
         Ok(self.own(lease))
     }
@@ -196,11 +193,13 @@ impl<T: Transport> Journey<'_, T> {
     }
 
     async fn ask_now(&mut self, prefer: Option<EndpointId>) -> Result<Option<Hold>, Error> {
-        let patience = self.lease_patience();
-        let leased = Box::pin(self.pool.lease_now(self.wants(prefer), patience)).await;
-        let (now, took) = leased.map_err(|error| self.or_timed_out(error))?;
-        self.trip.lease_wait += took;
-        self.patience = self.patience.saturating_sub(took);
+        let (wants, patience) = (self.wants(prefer), self.lease_patience());
+        // What is answered at once needs no clock.
+        let waits = !self.pool.answers_at_once();
+        let wait = waits.then(|| Wait::begin(&mut self.trip.lease_wait, &mut self.patience));
+        let leased = Box::pin(self.pool.lease_now(wants, patience)).await;
+        drop(wait);
+        let (now, _) = leased.map_err(|error| self.or_timed_out(error))?;
         Ok(match now {
             Now::Lease(lease) => Some(self.own(lease)),
             Now::Later(doubt) => {
@@ -265,6 +264,27 @@ impl<T: Transport> Journey<'_, T> {
                 .with_source(error);
         }
         error
+    }
+}
+
+/// A wait under way. However it ends, its time is counted.
+struct Wait<'a> {
+    began: Instant,
+    sum: &'a mut Duration,
+    patience: &'a mut Duration,
+}
+
+impl<'a> Wait<'a> {
+    fn begin(sum: &'a mut Duration, patience: &'a mut Duration) -> Self {
+        Self { began: Instant::now(), sum, patience }
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        let waited = self.began.elapsed();
+        *self.sum += waited;
+        *self.patience = self.patience.saturating_sub(waited);
     }
 }
 

@@ -151,10 +151,13 @@ impl PoolBuilder {
     /// Asks the store so often for the pool's state, and tells it in gauges. Default: never.
     ///
     /// One process of the many that share a store is enough; in several it does no harm. Each time
-    /// is one call of [`LeaseStore::status`], which looks at all parked endpoints; every 15 s, say,
-    /// is as often as most scrapers come. How many requests wait is told too, and is of this
-    /// process. While the store does not answer the gauges stay as they were, and
-    /// `reqwest_lease_status_timestamp_seconds` tells how old they are.
+    /// is one call of [`LeaseStore::status`], which looks at all parked endpoints: in Redis about 0.1 ms
+    /// of the server's time, and 0.3 ms more for each thousand of those. Every 15 s, say, is as often
+    /// as most scrapers come. How many requests wait is told too, and is of this
+    /// process. When the store does not answer twice in a row, or the pool ends in this process, the
+    /// gauges are NaN, so that nobody takes an old state for the present one;
+    /// `reqwest_lease_status_timestamp_seconds` tells since when, until the pool ends. Pools of one
+    /// process need names of their own, or their gauges are one.
     #[cfg(feature = "metrics")]
     pub fn gauges_every(mut self, pause: Duration) -> Self {
         self.gauges_every = Some(pause);
@@ -216,7 +219,7 @@ impl PoolBuilder {
             tasks.push(tokio::spawn(core.clone().listen(hints)).abort_handle());
         }
         #[cfg(feature = "metrics")]
-        let is_set_up = core.tell_once_set_up(self.gauges_every, &mut tasks);
+        let (is_set_up, teller) = core.tell_once_set_up(self.gauges_every);
         let pool = Pool(Arc::new(Shared {
             core,
             inventory: self.inventory,
@@ -231,6 +234,8 @@ impl PoolBuilder {
             closed: AtomicBool::new(false),
             reloading: tokio::sync::Mutex::default(),
             tasks,
+            #[cfg(feature = "metrics")]
+            teller,
             #[cfg(feature = "watch")]
             watching: std::sync::Mutex::default(),
         }));

@@ -5,8 +5,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures_util::FutureExt as _;
 
-use super::Core;
+use super::{Core, Pool};
+use crate::classify::{Classifier, DefaultClassifier};
 use crate::error::Error;
+
+impl Pool {
+    /// What a classifier makes of something, or the default one if it panics.
+    pub(crate) fn classified<T>(
+        &self,
+        classifier: &dyn Classifier,
+        look: impl Fn(&dyn Classifier) -> T,
+    ) -> T {
+        let seen = self.0.core.run("the classifier", || look(classifier));
+        seen.unwrap_or_else(|| look(&DefaultClassifier::new()))
+    }
+}
 
 impl Core {
     /// What comes of a call to the store; one that panics may have taken place.

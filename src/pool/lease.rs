@@ -10,7 +10,7 @@ use super::question::UNANSWERED;
 use super::{Pool, Wants};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::id::Fence;
+use crate::id::{EndpointId, Fence, PoolName};
 use crate::outcome::Outcome;
 use crate::secret::Token;
 use crate::site::Site;
@@ -28,6 +28,8 @@ pub(crate) struct Lease {
     generation: u64,
     ttl: Duration,
     site: Option<Site>,
+    /// What was seen of the endpoint before is no news on what this lease sees.
+    asked: Instant,
     /// When the store ends it at the earliest, unless it is renewed.
     ends: Option<Instant>,
     trusted_until: Option<Instant>,
@@ -35,6 +37,8 @@ pub(crate) struct Lease {
     trust: Option<Trust>,
     renewal: Option<AbortHandle>,
     outcome: Outcome,
+    /// Whether a caller gave up what was served.
+    served: bool,
     /// A repeated acquire may still take place, and must not find the token free.
     cancel: bool,
     held: Stopwatch,
@@ -108,7 +112,7 @@ impl Lease {
         let Some(endpoint) = pool.endpoint(&grant.endpoint) else {
             shared.core.counters.unknown_endpoints.add_one();
             tracing::debug!(pool = %shared.core.name, endpoint = %grant.endpoint, "not in the inventory");
-            give_back(&pool, &grant, Outcome::Unused, None, ends);
+            give_back(&pool, (&grant, asked), (Outcome::Unused, false), None, ends);
             return Err(pool.lacks(&grant.endpoint));
         };
         let trusted_until =
@@ -119,11 +123,13 @@ impl Lease {
             generation,
             ttl: wants.ttl,
             site: wants.site.clone(),
+            asked,
             ends,
             trusted_until,
             trust: None,
             renewal: None,
             outcome: Outcome::Unused,
+            served: false,
             cancel: false,
             held: Stopwatch::since(asked),
             pool,
@@ -202,13 +208,19 @@ impl Lease {
         self.note(outcome);
     }
 
+    /// Gives it back because its caller gave up what the endpoint had served.
+    pub(crate) fn leave(mut self) {
+        self.served = true;
+        self.note(Outcome::Cancelled);
+    }
+
     /// Renews it until it is dropped or lost.
     pub(crate) fn keep_alive(&mut self) {
         let (Some(trust), Some(term), None) = (self.trust(), self.grant.term, &self.renewal) else {
             return;
         };
-        let pool = self.pool.clone();
-        let renewal = Renewal { pool, token: term.token, ttl: self.ttl, trust };
+        let (pool, endpoint) = (self.pool.clone(), self.endpoint.clone());
+        let renewal = Renewal { pool, endpoint, token: term.token, ttl: self.ttl, trust };
         self.renewal = Some(tokio::spawn(renewal.run()).abort_handle());
     }
 }
@@ -217,17 +229,18 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let ends = self.ends.max(self.trusted_until());
         // A renewal or an upload under way on another thread is told so.
-        if let Some(trust) = self.trust.take() {
-            trust.end();
-        }
-        if let Some(renewal) = self.renewal.take() {
-            renewal.abort();
-        }
+        let was_trusted = self.trust.take().is_some_and(|trust| trust.end());
+        let was_kept = self.renewal.take().inspect(AbortHandle::abort).is_some();
         if self.outcome == Outcome::Expired {
             self.pool.0.core.counters.expirations.add_one();
+            // What ends with the trust comes before the renewal that would find it over.
+            if was_trusted && was_kept {
+                self.pool.not_renewed(self.endpoint.id(), OVER);
+            }
         }
         self.pool.0.core.times.hold.record(self.outcome.as_str(), self.held);
-        give_back(&self.pool, &self.grant, self.outcome, self.site.take(), ends);
+        let (granted, seen) = ((&self.grant, self.asked), (self.outcome, self.served));
+        give_back(&self.pool, granted, seen, self.site.take(), ends);
         if let (true, Some(term)) = (self.cancel, self.grant.term) {
             self.pool.cancel(term.token);
         }
@@ -236,28 +249,29 @@ impl Drop for Lease {
 
 fn give_back(
     pool: &Pool,
-    grant: &Grant,
-    outcome: Outcome,
+    (grant, asked): (&Grant, Instant),
+    (outcome, served): (Outcome, bool),
     site: Option<Site>,
     ends: Option<Instant>,
 ) {
     let shared = &pool.0;
-    let verdict = pool.judge(grant, outcome, site.as_ref());
-    if verdict != Verdict::default().with_strike(verdict.strike) {
-        tracing::debug!(
-            pool = %shared.core.name,
-            endpoint = %grant.endpoint,
-            %outcome,
-            cooldown = ?verdict.cooldown,
-            shun = ?verdict.shun,
-            quarantine = verdict.quarantine.map(|code| code.as_str()),
-            "verdict"
-        );
-    }
+    let verdict = pool.judge((grant, asked), (outcome, served), site.as_ref());
+    tell(&shared.core.name, &grant.endpoint, outcome, &verdict);
     // The verdict on a grant of a shared pool has no deadline.
     let ends = ends.unwrap_or_else(|| Instant::now() + shared.settings.ttl);
     let release = Release { claim: grant.claim(), verdict, site };
     shared.releaser.release(&shared.core, release, outcome, ends);
+}
+
+/// Logs a verdict, unless there is nothing in it: loudly if an administrator has to undo it.
+fn tell(pool: &PoolName, endpoint: &EndpointId, outcome: Outcome, verdict: &Verdict) {
+    let Verdict { cooldown, shun, quarantine, .. } = verdict;
+    if let Some(code) = quarantine {
+        let code = code.as_str();
+        tracing::warn!(%pool, %endpoint, %outcome, code, "endpoint goes into quarantine");
+    } else if *verdict != Verdict::default().with_strike(verdict.strike) {
+        tracing::debug!(%pool, %endpoint, %outcome, ?cooldown, ?shun, "verdict");
+    }
 }
 
 /// What weighs most when one lease saw several outcomes.
@@ -269,7 +283,7 @@ fn severity(outcome: Outcome) -> u8 {
         Outcome::Unknown | Outcome::Throttled => 3,
         Outcome::TargetTls | Outcome::TargetUnreachable => 4,
         Outcome::Expired => 5,
-        Outcome::BodyCut | Outcome::Stalled => 6,
+        Outcome::TunnelCut | Outcome::BodyCut | Outcome::Stalled => 6,
         Outcome::TunnelRefused | Outcome::ProxyDenied | Outcome::Banned => 7,
         Outcome::ProxyUnreachable => 8,
         Outcome::CredentialsDoubted => 9,
@@ -280,6 +294,7 @@ fn severity(outcome: Outcome) -> u8 {
 /// Moves a lease's deadline on while it is held.
 struct Renewal {
     pool: Pool,
+    endpoint: Arc<Endpoint>,
     token: Token,
     ttl: Duration,
     trust: Trust,
@@ -298,7 +313,7 @@ impl Renewal {
             sleep_until(next).await;
             let (asked, until) = (Instant::now(), self.trust.until());
             if asked >= until {
-                return self.lost("its trusted time ran out");
+                return self.lost(OVER);
             }
             // One that hangs leaves time for another.
             let reply = timeout_at(halfway(until).max(asked + retry), self.renew()).await;
@@ -326,9 +341,17 @@ impl Renewal {
 
     fn lost(&self, why: &'static str) {
         if self.trust.end() {
-            self.pool.0.core.counters.renewals_failed.add_one();
-            tracing::warn!(pool = %self.pool.0.core.name, why, "lease was not renewed");
+            self.pool.not_renewed(self.endpoint.id(), why);
         }
+    }
+}
+
+const OVER: &str = "its trusted time ran out";
+
+impl Pool {
+    fn not_renewed(&self, endpoint: &EndpointId, why: &'static str) {
+        self.0.core.counters.renewals_failed.add_one();
+        tracing::warn!(pool = %self.name(), %endpoint, why, "lease was not renewed");
     }
 }
 

@@ -28,9 +28,13 @@ struct State {
     failing: Timed,
     /// Endpoints that rest by weak evidence.
     resting: Timed,
+    /// Endpoints that rest or are parked by evidence that is not weak.
+    away: Timed,
     /// The least recently asked goes first.
     sites: LruCache<Site, Seen>,
     braked: bool,
+    /// Weak failures of so many are kept before those are looked for that count no more.
+    kept: usize,
 }
 
 #[derive(Default)]
@@ -95,6 +99,9 @@ const MEMORY: Duration = Duration::from_secs(3600);
 /// Endpoints that may have left the inventory with weak failures before they are forgotten.
 const FORGOTTEN: usize = 64;
 
+/// One in quarantine is taken to be there for so long, unless it is leased again.
+const PARKED: Duration = Duration::from_secs(24 * 3600);
+
 /// How long a place under the floor is kept for a verdict that is on its way.
 const VERDICT: Duration = Duration::from_secs(1);
 
@@ -109,8 +116,10 @@ impl Ledger {
                 weak: HashMap::new(),
                 failing: Timed::default(),
                 resting: Timed::default(),
+                away: Timed::default(),
                 sites,
                 braked: false,
+                kept: 0,
             }),
         }
     }
@@ -126,24 +135,35 @@ impl Ledger {
         state.braked && self.guard.brakes(failing, members, true)
     }
 
-    /// Takes an outcome in, and adds to the evidence what is known around it.
+    #[cfg(test)]
+    pub(super) fn failing(&self) -> usize {
+        self.state().failing.len_at(Instant::now())
+    }
+
+    #[cfg(test)]
+    pub(super) fn weak(&self) -> usize {
+        self.state().weak.len()
+    }
+
+    /// Takes an outcome of a lease in that was asked for at `since`, and adds to the evidence what is
+    /// known around it.
     pub(super) fn weigh<'a>(
         &self,
         endpoint: &EndpointId,
+        since: Instant,
         evidence: Evidence<'a>,
         members: usize,
     ) -> Weighed<'a> {
         let (now, outcome) = (Instant::now(), evidence.outcome);
         let mut state = self.state();
-        let others = state.note(endpoint, outcome, evidence.site, now, self.guard.within);
+        let others = state.note((endpoint, since), &evidence, now, self.guard.within);
         let news = state.brake(&self.guard, members, now);
         let mut evidence = Evidence { others, braked: state.braked, ..evidence };
         if outcome.is_weak() {
-            state.weaken(endpoint, &mut evidence, now);
-            if state.weak.len() > 2 * members + FORGOTTEN {
-                state.weak.retain(|_, weak| weak.counts(now));
-            }
+            state.weaken((endpoint, since), &mut evidence, now);
+            state.forget(2 * members + FORGOTTEN, now);
             let most = if state.braked { 0 } else { self.guard.most_resting(members) };
+            let most = most.saturating_sub(state.away.len_at(now));
             evidence.may_rest = room(&mut state.resting, endpoint, most, now);
             if let Some(seen) = evidence.site.and_then(|site| state.sites.get_mut(site)) {
                 evidence.may_shun = room(&mut seen.shunned, endpoint, most, now);
@@ -152,12 +172,16 @@ impl Ledger {
         Weighed { evidence, news }
     }
 
-    /// Notes what a verdict on weak evidence does, for the floor.
+    /// Notes for the floor what a verdict does.
     pub(super) fn settle(&self, endpoint: &EndpointId, evidence: Evidence<'_>, verdict: &Verdict) {
+        let now = Instant::now();
         if !evidence.outcome.is_weak() {
+            if evidence.outcome.is_against() {
+                let rest = verdict.quarantine.map_or(verdict.cooldown, |_| PARKED);
+                self.state().away.set(endpoint, later(now, rest));
+            }
             return;
         }
-        let now = Instant::now();
         let mut state = self.state();
         settle(&mut state.resting, endpoint, verdict.cooldown, now);
         if let Some(seen) = evidence.site.and_then(|site| state.sites.get_mut(site)) {
@@ -170,19 +194,26 @@ impl State {
     /// Notes what an endpoint has seen, and tells what the others have seen of the site before.
     fn note(
         &mut self,
-        endpoint: &EndpointId,
-        outcome: Outcome,
-        site: Option<&Site>,
+        (endpoint, since): (&EndpointId, Instant),
+        evidence: &Evidence<'_>,
         now: Instant,
         within: Duration,
     ) -> Others {
-        if outcome == Outcome::Success {
-            self.weak.remove(endpoint);
-            self.failing.remove(endpoint);
-        } else if outcome.is_against() {
+        let Evidence { outcome, served, site, .. } = *evidence;
+        let served = served || outcome == Outcome::Success;
+        let failed_later = |until: Instant| until > later(since, within);
+        // A lease that began before a failure is no news on what came of that.
+        if !self.failing.until(endpoint).is_some_and(failed_later) {
+            self.away.remove(endpoint);
+            if served {
+                self.weak.remove(endpoint);
+                self.failing.remove(endpoint);
+            }
+        }
+        if outcome.is_against() {
             self.failing.set(endpoint, later(now, within));
         }
-        let reached = matches!(outcome, Outcome::Success | Outcome::Banned);
+        let reached = served || outcome == Outcome::Banned;
         // A failure to reach the endpoint says nothing of the site.
         let failed = outcome.is_weak() || is_the_targets(outcome);
         let Some(site) = site.filter(|_| reached || failed) else { return Others::Unknown };
@@ -195,6 +226,14 @@ impl State {
         others
     }
 
+    /// Drops weak failures that count no more, now and then, when there are more than usual.
+    fn forget(&mut self, usual: usize, now: Instant) {
+        if self.weak.len() > usual.max(self.kept) {
+            self.weak.retain(|_, weak| weak.counts(now));
+            self.kept = 2 * self.weak.len();
+        }
+    }
+
     /// Puts the brake on or off; says whether that is news.
     fn brake(&mut self, guard: &Guard, members: usize, now: Instant) -> Option<bool> {
         let failing = self.failing.len_at(now);
@@ -203,12 +242,20 @@ impl State {
     }
 
     /// Adds to the evidence the weak failures before this one, and counts it.
-    fn weaken(&mut self, endpoint: &EndpointId, evidence: &mut Evidence<'_>, now: Instant) {
+    fn weaken(
+        &mut self,
+        (endpoint, since): (&EndpointId, Instant),
+        evidence: &mut Evidence<'_>,
+        now: Instant,
+    ) {
+        let mut is_counted = false;
         if let Some(weak) = self.weak.get(endpoint).filter(|weak| weak.counts(now)) {
-            evidence.weak = weak.failures;
-            evidence.elsewhere = weak.several || weak.site.as_ref() != evidence.site;
+            // Holders at once in a shared pool fail at once, and that is one failure.
+            is_counted = weak.last.is_some_and(|last| since < last);
+            evidence.weak = weak.failures - u32::from(is_counted);
+            evidence.elsewhere = weak.several || !is_counted && weak.site.as_ref() != evidence.site;
         }
-        if evidence.others == Others::Fail {
+        if is_counted || evidence.others == Others::Fail {
             return;
         }
         let weak = self.weak.entry(endpoint.clone()).or_default();

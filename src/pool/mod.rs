@@ -24,6 +24,7 @@ mod wants;
 #[cfg(feature = "watch")]
 mod watch;
 mod watchdog;
+mod withheld;
 
 use std::fmt;
 use std::sync::Arc;
@@ -49,12 +50,15 @@ use crate::store::{
     MemberState, Order, StandingOrder, Status,
 };
 use crate::telemetry::{Counters, Counts, Times};
+#[cfg(feature = "metrics")]
+use crate::telemetry::{Flag, table};
 use crate::verdict::Judge;
 
 use ledger::Ledger;
 use releaser::Releaser;
 use strangers::Strangers;
 use waiting::Waiting;
+use withheld::Withheld;
 
 /// A shared handle to a pool of endpoints.
 ///
@@ -91,6 +95,9 @@ struct Shared {
     /// One reload at a time, so that members never follow an older inventory.
     reloading: tokio::sync::Mutex<()>,
     tasks: Vec<AbortHandle>,
+    /// What tells the gauges.
+    #[cfg(feature = "metrics")]
+    teller: Option<AbortHandle>,
     #[cfg(feature = "watch")]
     watching: std::sync::Mutex<Option<watch::Watching>>,
 }
@@ -100,8 +107,12 @@ struct Core {
     name: PoolName,
     store: Arc<dyn LeaseStore>,
     waiting: Waiting,
+    withheld: Withheld,
     counters: Counters,
     times: Times,
+    /// Whether the inventory is older than what could not be read.
+    #[cfg(feature = "metrics")]
+    stale: Flag,
     /// Whether releases give hints to those who wait elsewhere.
     hints: bool,
     /// What the store said of itself: it is not asked in a drop.
@@ -113,8 +124,11 @@ impl Core {
         Arc::new(Self {
             counters: Counters::of(name.as_str()),
             times: Times::of(name.as_str()),
+            #[cfg(feature = "metrics")]
+            stale: Flag::new(&table::STALE, &[("pool", name.as_str())]),
             name,
             waiting: Waiting::default(),
+            withheld: Withheld::default(),
             hints,
             at_once: store.answers_at_once(),
             store,
@@ -131,6 +145,8 @@ impl Core {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
+        #[cfg(feature = "metrics")]
+        self.teller.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -175,8 +191,20 @@ impl Pool {
         &self.0.core.counters
     }
 
+    /// Counts and logs a request that came to nothing before it was one.
+    pub(crate) fn refused(&self, error: &Error) {
+        let code = error.kind().as_str();
+        self.counters().requests_failed.add_one(code);
+        tracing::debug!(pool = %self.name(), code, "request refused");
+    }
+
     pub(crate) fn times(&self) -> &Times {
         &self.0.core.times
+    }
+
+    /// Whether its store is never waited for.
+    pub(crate) fn answers_at_once(&self) -> bool {
+        self.0.core.at_once
     }
 
     /// Counts of the pool's states. Changes nothing, dropped or not.
@@ -273,6 +301,8 @@ impl Pool {
             Ok(_) => self.0.core.counters.reloads.add_one(),
             Err(_) => self.0.core.counters.reloads_failed.add_one(),
         }
+        #[cfg(feature = "metrics")]
+        self.0.core.stale.set(reloaded.is_err());
         reloaded
     }
 
@@ -339,6 +369,8 @@ impl Pool {
         self.0.core.waiting.close(&self.closed());
         self.left_alone().await;
         self.0.releaser.drained().await;
+        #[cfg(feature = "metrics")]
+        self.0.teller.iter().for_each(AbortHandle::abort);
     }
 
     pub(crate) fn settings(&self) -> &Settings {

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::wants::{Later, Wants};
-use super::{Lease, Pool};
+use super::{Core, Lease, Pool};
 use crate::error::Error;
 use crate::secret::Token;
 use crate::store::{AcquireReply, AcquireRequest};
@@ -89,11 +89,17 @@ impl<P: Borrow<Pool>> Unanswered<P> {
         let mut call = pin!(shared.core.called(async { shared.core.store.acquire(request).await }));
         // Most stores in memory answer at once, which needs no clock.
         if let Poll::Ready(reply) = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
-            return shared.core.noted(checked(reply));
+            return shared.core.taken_in(reply);
         }
         let reply = timeout_at(end(Instant::now()), call).await;
         let reply = reply.unwrap_or_else(|_| Err(Error::store_unavailable(UNANSWERED)));
-        shared.core.noted(checked(reply))
+        shared.core.taken_in(reply)
+    }
+}
+
+impl Core {
+    fn taken_in(&self, reply: Result<AcquireReply, Error>) -> Result<AcquireReply, Error> {
+        self.noted(checked(reply)).inspect(|reply| self.heard(reply))
     }
 }
 

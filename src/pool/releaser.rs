@@ -31,6 +31,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How long one call may take; the end of a pool waits for no longer one.
 const LONGEST_CALL: Duration = LAST_TRIES;
 
+const NO_RUNTIME: &str = "the runtime that the pool was built on has ended";
+
 /// How long a pool that ends goes on with a store that does not answer.
 const LAST_TRIES: Duration = Duration::from_secs(5);
 
@@ -44,6 +46,8 @@ pub(super) struct Releaser {
 struct Job {
     what: What,
     until: Instant,
+    /// A call with it has failed.
+    tried: bool,
     /// A call with it was not answered, and may have taken place.
     repeated: bool,
 }
@@ -78,6 +82,8 @@ pub(super) struct Worker {
     pending: Arc<Pending>,
     /// Those in hand, oldest first; counted as done when they leave, or the worker does.
     jobs: VecDeque<Job>,
+    /// Whom it works for, once it does.
+    core: Option<Arc<Core>>,
 }
 
 impl Releaser {
@@ -85,7 +91,10 @@ impl Releaser {
         let (sender, queue) = mpsc::channel(QUEUE);
         let pending = Arc::new(Pending::default());
         let jobs = VecDeque::with_capacity(MAX_BATCH);
-        (Self { queue: sender, pending: pending.clone() }, Worker { queue, pending, jobs })
+        (
+            Self { queue: sender, pending: pending.clone() },
+            Worker { queue, pending, jobs, core: None },
+        )
     }
 
     /// Hands a release on, to be repeated until `until`; never blocks.
@@ -118,12 +127,12 @@ impl Releaser {
     /// Why it was not accepted, if so.
     fn enqueue(&self, what: What, until: Instant) -> Result<(), &'static str> {
         self.pending.jobs.fetch_add(1, Ordering::AcqRel);
-        let accepted = self.queue.try_send(Job { what, until, repeated: false });
+        let accepted = self.queue.try_send(Job { what, until, tried: false, repeated: false });
         accepted.map_err(|refused| {
             self.pending.finish(1);
             match refused {
                 TrySendError::Full(_) => "the release queue is full",
-                TrySendError::Closed(_) => "the runtime that the pool was built on has ended",
+                TrySendError::Closed(_) => NO_RUNTIME,
             }
         })
     }
@@ -147,6 +156,7 @@ impl Releaser {
 impl Worker {
     /// Works until the pool is gone and its queue is empty.
     pub(super) async fn run(mut self, core: Arc<Core>) {
+        self.core = Some(core.clone());
         let mut failing = Failing::default();
         while self.take_in().await {
             let began = Instant::now();
@@ -183,16 +193,18 @@ impl Worker {
         if releases.is_empty() {
             return true;
         }
+        let again = self.jobs.iter().filter(|job| job.is_release() && job.tried).count();
+        core.counters.releases_repeated.add(again);
         let request = core.release_of(releases);
         let call = core.timely(async { core.store.release(request).await });
         let replies = core.noted(call.await);
         if let Err(error) = &replies
             && error.is_of_an_outage()
         {
-            tracing::debug!(pool = %core.name, code = %error.kind(), "release is repeated");
+            tracing::debug!(pool = %core.name, code = %error.kind(), "release was not answered");
             for job in self.jobs.iter_mut().filter(|job| job.is_release()) {
+                job.tried = true;
                 job.repeated |= error.may_have_run();
-                core.counters.releases_repeated.add_one();
             }
             return false;
         }
@@ -258,8 +270,12 @@ impl Drop for Worker {
     /// Also when its runtime ends, or a shutdown would wait for ever.
     fn drop(&mut self) {
         self.queue.close();
-        let queued = std::iter::from_fn(|| self.queue.try_recv().ok()).count();
-        self.pending.finish(self.jobs.len() + queued);
+        self.jobs.extend(std::iter::from_fn(|| self.queue.try_recv().ok()));
+        if let Some(core) = &self.core {
+            let releases = self.jobs.iter().filter(|job| job.is_release()).count();
+            core.left_behind(releases, self.jobs.len() - releases);
+        }
+        self.pending.finish(self.jobs.len());
     }
 }
 
@@ -306,7 +322,10 @@ impl Failing {
 
 impl Core {
     /// A call that is repeated when it has not been answered in time.
-    async fn timely<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    pub(super) async fn timely<T>(
+        &self,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
         let late = |_| Err(Error::store_unavailable("the store has not answered in time"));
         timeout(LONGEST_CALL, self.called(call)).await.unwrap_or_else(late)
     }
@@ -325,8 +344,17 @@ impl Core {
 
     fn not_released(&self, count: usize, code: &str) {
         if count > 0 {
-            (0..count).for_each(|_| self.counters.releases_failed.add_one());
+            self.counters.releases_failed.add(count);
             tracing::warn!(pool = %self.name, code, count, "release failed");
+        }
+    }
+
+    /// Counts what the end of the runtime has left in the queue.
+    fn left_behind(&self, releases: usize, cancels: usize) {
+        self.counters.releases_failed.add(releases);
+        self.counters.cancels_failed.add(cancels);
+        if releases + cancels > 0 {
+            tracing::warn!(pool = %self.name, why = NO_RUNTIME, releases, cancels, "not given back");
         }
     }
 

@@ -36,11 +36,13 @@ impl Pool {
 
     /// Sets the pool up to be loaded, unless it is.
     async fn begin(&self, setup: Setup, version: Option<u64>) -> Result<(), Error> {
-        let status = match self.status().await {
+        let core = &self.0.core;
+        let status = match core.store.status(&core.name).await {
+            // That is how it begins, and no failure.
             Err(error) if error.kind() == Kind::PoolUninitialised => {
                 return self.send(Order::Init(setup), version).await.map(drop);
             }
-            status => status?,
+            status => core.noted(status)?,
         };
         // Only after a loss do fences begin above zero, and nothing has been granted yet.
         let begun = (status.config, status.fence.0 > 0);

@@ -1,5 +1,7 @@
 //! From what a lease saw to a verdict, by what this process knows.
 
+use tokio::time::Instant;
+
 use super::Pool;
 use super::ledger::Weighed;
 use crate::outcome::Outcome;
@@ -14,12 +16,17 @@ impl Pool {
         self.0.ledger.is_braked(self.members())
     }
 
-    /// The verdict on a lease that has seen this.
-    pub(super) fn judge(&self, grant: &Grant, outcome: Outcome, site: Option<&Site>) -> Verdict {
+    /// The verdict on a lease that was asked for then and has seen this.
+    pub(super) fn judge(
+        &self,
+        (grant, since): (&Grant, Instant),
+        (outcome, served): (Outcome, bool),
+        site: Option<&Site>,
+    ) -> Verdict {
         let shared = &self.0;
-        let evidence = Evidence::new(outcome, grant.strikes).at(site);
+        let evidence = Evidence { served, ..Evidence::new(outcome, grant.strikes).at(site) };
         let Weighed { evidence, news } =
-            shared.ledger.weigh(&grant.endpoint, evidence, self.members());
+            shared.ledger.weigh(&grant.endpoint, since, evidence, self.members());
         if let Some(braked) = news {
             self.tell_brake(braked);
         }

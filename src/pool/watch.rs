@@ -18,8 +18,9 @@ impl Pool {
     /// or after 1 s; where the file system tells nothing of changes, as over a network, within
     /// 30 s. Passwords from the environment are only looked up again along the way.
     ///
-    /// What cannot be read leaves everything as it was: it is logged once for each fault, and
-    /// counted ([`Counts::reloads_failed`](crate::Counts::reloads_failed)). A file that is written
+    /// What cannot be read leaves everything as it was: it is logged once for each fault, counted
+    /// ([`Counts::reloads_failed`](crate::Counts::reloads_failed)), and read again every 30 s even if
+    /// nothing changes, for the fault may have been of the moment. A file that is written
     /// in place can be caught half-written and yet be valid, with fewer endpoints; rename a whole
     /// one over it.
     ///
@@ -89,6 +90,8 @@ async fn watch(pool: Weak<Shared>, mut files: Files) -> Option<()> {
         }
         due = match files.happened().await {
             Happened::Something => true,
+            // What failed for a reason of the moment would leave no trace.
+            Happened::Nothing if told.is_some() => true,
             Happened::Nothing => {
                 let other;
                 (other, files) = blocking(move || (files.look_other(), files)).await?;
@@ -112,7 +115,10 @@ async fn reload(pool: &Pool, mut files: Files, told: &mut Option<String>) -> Opt
             (Err(error), _) => pool.tell_once("the inventory stays as it was", &error, told),
             // It is looked at now and then all the same.
             (Ok(_), Some(error)) => pool.tell_once("the inventory is not watched", &error, told),
-            (Ok(_), None) => *told = None,
+            (Ok(_), None) if told.take().is_some() => {
+                tracing::info!(pool = %pool.name(), "the inventory is read and watched again");
+            }
+            (Ok(_), None) => {}
         }
         let now = pool.inventory().files();
         let followed;

@@ -46,6 +46,9 @@ const A_MOMENT: Duration = Duration::from_secs(2);
 /// No service says more about an address.
 const MOST_OF_BODY: usize = 16 << 10;
 
+/// Keeps sums of instants representable.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 impl Engine {
     pub(crate) async fn probe(
         &self,
@@ -75,7 +78,7 @@ impl Engine {
 impl Probe<'_> {
     async fn run(self, url: Url) -> Result<ProbeReport, Error> {
         let is_https = url.scheme() == "https";
-        let until = Instant::now() + self.options.timeout;
+        let until = Instant::now() + self.options.timeout.min(LONGEST);
         let lease = self.lease().await?;
         let seen = self.ask(url, lease, until).await?;
         let outcome = seen.outcome.unwrap_or(Outcome::Unknown);

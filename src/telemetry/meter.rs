@@ -1,6 +1,8 @@
 //! What counts and measures. Without the feature `metrics` only what [`Counts`](super::Counts)
 //! shows is left of it, and times are not taken at all.
 
+#[cfg(feature = "metrics")]
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -24,15 +26,21 @@ pub(crate) struct Counter {
 impl Counter {
     #[cfg_attr(not(feature = "metrics"), allow(unused_variables, reason = "it is no metric"))]
     pub(crate) fn new(metric: &'static Metric, labels: Labels<'_>) -> Self {
-        #[cfg(feature = "metrics")]
-        let key = key(metric, labels);
-        // A counter that is there from the beginning shows its first event as a rise.
-        #[cfg(feature = "metrics")]
-        with(|recorder, metadata| recorder.register_counter(&key, metadata).increment(0));
-        Self {
+        let counter = Self {
             count: AtomicU64::new(0),
             #[cfg(feature = "metrics")]
-            key: Some(key),
+            key: Some(key(metric, labels)),
+        };
+        #[cfg(feature = "metrics")]
+        counter.tell();
+        counter
+    }
+
+    /// Has it be there: one that is there from the beginning shows its first event as a rise.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn tell(&self) {
+        if let Some(key) = &self.key {
+            with(|recorder, metadata| recorder.register_counter(key, metadata).increment(0));
         }
     }
 
@@ -83,6 +91,10 @@ impl Family {
             self.words.with(word, |key| recorder.register_counter(key, metadata).increment(1));
         });
     }
+
+    /// What words it will have is not known.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn tell(&self) {}
 
     /// Those of all words.
     pub(crate) fn value(&self) -> u64 {
@@ -157,6 +169,40 @@ impl Stopwatch {
             #[cfg(feature = "metrics")]
             moment,
         )
+    }
+}
+
+/// Whether something is so in this process; when it is dropped it is not.
+#[cfg(feature = "metrics")]
+pub(crate) struct Flag {
+    key: Key,
+    on: AtomicBool,
+}
+
+#[cfg(feature = "metrics")]
+impl Flag {
+    pub(crate) fn new(metric: &'static Metric, labels: Labels<'_>) -> Self {
+        let flag = Self { key: key(metric, labels), on: AtomicBool::new(false) };
+        flag.tell();
+        flag
+    }
+
+    pub(crate) fn set(&self, on: bool) {
+        self.on.store(on, Ordering::Relaxed);
+        self.tell();
+    }
+
+    /// Tells it again, to a recorder that may have come meanwhile.
+    pub(crate) fn tell(&self) {
+        let value = if self.on.load(Ordering::Relaxed) { 1.0 } else { 0.0 };
+        with(|recorder, metadata| recorder.register_gauge(&self.key, metadata).set(value));
+    }
+}
+
+#[cfg(feature = "metrics")]
+impl Drop for Flag {
+    fn drop(&mut self) {
+        self.set(false);
     }
 }
 

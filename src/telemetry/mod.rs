@@ -12,9 +12,9 @@ mod keys;
 mod meter;
 pub(crate) mod table;
 
-#[cfg(feature = "metrics")]
-pub(crate) use meter::gauge;
 pub(crate) use meter::{Counter, Family, Stopwatch, Timing, Timings};
+#[cfg(feature = "metrics")]
+pub(crate) use meter::{Flag, gauge};
 #[cfg(feature = "metrics")]
 pub use table::{Metric, MetricKind};
 
@@ -36,6 +36,12 @@ macro_rules! counters {
         impl Counters {
             pub(crate) fn of(pool: &str) -> Self {
                 Self { $($name: $type::new(&table::$metric, &[("pool", pool)]),)+ }
+            }
+
+            /// Tells a recorder that may have come meanwhile of those that are still zero.
+            #[cfg(feature = "metrics")]
+            pub(crate) fn tell(&self) {
+                $(self.$name.tell();)+
             }
 
             pub(crate) fn snapshot(&self) -> Counts {
@@ -69,8 +75,8 @@ counters! {
     renewals_failed: Counter of RENEWALS_FAILED,
     /// Grants of endpoints that the inventory here does not have, given back unused.
     unknown_endpoints: Counter of UNKNOWN_ENDPOINTS,
-    /// Panics of the judge, the store or a response's body that were caught where others would have
-    /// suffered.
+    /// Panics of the judge, the classifier, the store or a response's body that were caught where
+    /// others would have suffered.
     panics: Counter of PANICS,
     /// Times that so many endpoints failed that verdicts were braked.
     brakes: Counter of BRAKES,

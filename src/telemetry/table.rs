@@ -12,7 +12,8 @@ use std::fmt;
 /// endpoint or a token.
 ///
 /// Counters and times are of this process; add them up. Gauges of a pool's state are the same in
-/// all processes that share it; take the largest.
+/// all processes that share it; take the largest. They are NaN where the state is not known: after
+/// two looks at it have failed, and when the pool has ended in this process.
 ///
 /// | label | values |
 /// |---|---|
@@ -138,9 +139,11 @@ metrics! {
     WITHHELD Gauge "grants_withheld" COUNT ["pool" "reason"]
         "Whether the whole pool grants nothing: paused, loading, or hold after a failover. 1 or 0.";
     STATUS_AT Gauge "status_timestamp_seconds" SECONDS ["pool"]
-        "When this process last learned the pool's state, in seconds since 1970.";
+        "When this process last learned the pool's state, in seconds since 1970; 0 for never.";
     WAITERS Gauge "waiters" COUNT ["pool"]
         "Requests of this process that wait for a lease.";
+    STALE Gauge "inventory_stale" COUNT ["pool"]
+        "Whether this process goes on with an old inventory, for its last reload failed. 1 or 0.";
 
     GRANTS Counter "grants_total" COUNT ["pool"]
         "Leases granted.";
@@ -153,7 +156,7 @@ metrics! {
     RELEASES_FAILED Counter "releases_failed_total" COUNT ["pool"]
         "Releases that were given up; the lease's deadline ends it.";
     PANICS Counter "panics_total" COUNT ["pool"]
-        "Panics of judge, store or body that were caught where others would have suffered.";
+        "Panics of judge, classifier, store or body that were caught where others would have suffered.";
     BRAKES Counter "brakes_total" COUNT ["pool"]
         "Times that so many endpoints failed that verdicts were braked.";
     EXPIRATIONS Counter "expirations_total" COUNT ["pool"]
@@ -180,15 +183,19 @@ metrics! {
         "Reloads that failed and left the inventory as it was.";
     BUDGET_PAUSES Counter "budget_pauses_total" COUNT []
         "Pauses that sites asked for.";
+    BUDGET_STORE_ERRORS Counter "budget_store_errors_total" COUNT ["code"]
+        "Calls of shared budgets that failed, or were not made while the store did not answer.";
+    BUDGET_FALLBACKS Counter "budget_fallbacks_total" COUNT []
+        "Slots of shared budgets that this process took without the store.";
     BUDGET_REFUSALS Counter "budget_refusals_total" COUNT ["reason"]
         "Requests refused by a budget: too_long a wait, crowded_out, or refused_by_site.";
 
     LEASE_WAIT Histogram "lease_wait_seconds" SECONDS ["pool"]
-        "Time that a request waited for leases, over all hops and attempts.";
+        "Time that a request waited for leases, over all hops and attempts, also if it was dropped meanwhile.";
     BUDGET_WAIT Histogram "budget_wait_seconds" SECONDS ["pool"]
-        "Time that a request waited for budgets, over all hops.";
+        "Time that a request waited for budgets, over all hops, also if it was dropped meanwhile.";
     HOLD Histogram "hold_seconds" SECONDS ["pool" "outcome"]
         "Time from asking for a lease to giving it back.";
     REQUEST Histogram "request_seconds" SECONDS ["pool" "outcome"]
-        "Time from a request's begin to the end of its body, waits included, unless it failed before it was sent.";
+        "Time from a request's begin to its end or that of its body, waits included, by what was seen last; without those that failed before they were sent.";
 }

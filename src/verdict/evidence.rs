@@ -12,6 +12,9 @@ use crate::site::Site;
 pub struct Evidence<'a> {
     /// What was seen.
     pub outcome: Outcome,
+    /// Whether the caller gave up what the endpoint had served: it had an answer that was a success as
+    /// far as it went, and did not wait for more of it.
+    pub served: bool,
     /// Failures in a row of this endpoint before this one, by all processes.
     pub strikes: u32,
     /// The site that was asked; `None` when a lease ended before it was used for one.
@@ -36,6 +39,7 @@ impl<'a> Evidence<'a> {
     pub const fn new(outcome: Outcome, strikes: u32) -> Self {
         Self {
             outcome,
+            served: false,
             strikes,
             site: None,
             others: Others::Unknown,

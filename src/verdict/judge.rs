@@ -65,10 +65,11 @@ impl<J: Judge + ?Sized> Judge for Box<J> {
 /// | proxy unreachable, credentials doubted | cooldown by the steps of [`unreachable`](Self::unreachable), one strike |
 /// | credentials refused | quarantine |
 /// | proxy denied, tunnel refused | shun of the pair; if others reach the site also a [`mild`](Self::mild) step, and a strike at repetition |
-/// | body cut, stalled | shun of the pair and a [`mild`](Self::mild) step; a strike at repetition |
+/// | tunnel cut, body cut, stalled | shun of the pair and a [`mild`](Self::mild) step; a strike at repetition |
 /// | unknown | a [`mild`](Self::mild) step once there was weak evidence at another site |
 /// | banned | shun of the pair for [`ban`](Self::ban) |
 /// | target unreachable, target TLS | the shun of [`target`](Self::target), if there is one |
+/// | cancelled | cooldown after use; strikes reset if the endpoint [served](Evidence::served) what was given up |
 /// | unused | nothing |
 /// | all others | cooldown after use |
 ///
@@ -177,6 +178,7 @@ impl Judge for DefaultJudge {
         let others = evidence.others;
         match evidence.outcome {
             Outcome::Success => self.used().with_strike(Strike::Reset),
+            Outcome::Cancelled if evidence.served => self.used().with_strike(Strike::Reset),
             Outcome::ProxyUnreachable => self.strong(evidence, !evidence.braked),
             // Too many wrong logins may close an account.
             Outcome::CredentialsDoubted => self.strong(evidence, true),
@@ -185,7 +187,7 @@ impl Judge for DefaultJudge {
             Outcome::ProxyDenied | Outcome::TunnelRefused => {
                 self.weak(evidence, others == Others::Reach)
             }
-            Outcome::BodyCut | Outcome::Stalled => self.weak(evidence, true),
+            Outcome::TunnelCut | Outcome::BodyCut | Outcome::Stalled => self.weak(evidence, true),
             Outcome::Unknown
                 if evidence.elsewhere && evidence.may_rest && others != Others::Fail =>
             {
@@ -228,7 +230,9 @@ mod tests {
                 }
                 Outcome::CredentialsRefused => Verdict::quarantine(QuarantineCode::Credentials),
                 Outcome::ProxyDenied | Outcome::TunnelRefused => shunned.clone(),
-                Outcome::BodyCut | Outcome::Stalled => rests.clone().with_shun(MINUTE),
+                Outcome::TunnelCut | Outcome::BodyCut | Outcome::Stalled => {
+                    rests.clone().with_shun(MINUTE)
+                }
                 Outcome::Banned => Verdict::default().with_shun(10 * MINUTE),
                 Outcome::TargetUnreachable
                 | Outcome::TargetTls
@@ -260,7 +264,7 @@ mod tests {
             for others in [Others::Unknown, Others::Reach, Others::Fail] {
                 assert_eq!(strike(others, 0), Strike::Keep, "{outcome}");
             }
-            let told = matches!(outcome, Outcome::BodyCut | Outcome::Stalled);
+            let told = matches!(outcome, Outcome::TunnelCut | Outcome::BodyCut | Outcome::Stalled);
             let costs = |costs| if costs { Strike::Add } else { Strike::Keep };
             assert_eq!(strike(Others::Unknown, 1), costs(told), "{outcome}");
             assert_eq!(strike(Others::Reach, 1), costs(outcome != Outcome::Unknown), "{outcome}");

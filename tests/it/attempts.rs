@@ -107,7 +107,7 @@ async fn served_by_the_other(web: &Web, failing: &str, only_https: bool) -> Stat
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!((info.endpoint().as_str(), info.attempts()), ("b", 2));
         assert_eq!(names(info.failed()), ["a"]);
-        let told = [Outcome::ProxyUnreachable, Outcome::CredentialsRefused];
+        let told = [Outcome::ProxyUnreachable, Outcome::TunnelCut, Outcome::CredentialsRefused];
         assert!(told.contains(&info.failed()[0].outcome()) && info.outcome() == Outcome::Success);
         let asked = web.asked();
         assert_eq!(asked.len(), 1, "sent once");
@@ -272,7 +272,7 @@ async fn a_site_cannot_pick_off_endpoints_that_have_worked() {
     }
     client.get("http://bad.test/").send().await.unwrap().bytes().await.unwrap();
     let status = pool.status().await.unwrap();
-    assert_eq!((status.quarantined, status.cooling, status.ready), (0, 1, 1));
+    assert_eq!((status.quarantined, status.cooling, status.ready), (0, 0, 2));
 }
 
 #[tokio::test]
@@ -378,7 +378,7 @@ struct Exact;
 impl Judge for Exact {
     fn judge(&self, evidence: Evidence) -> Verdict {
         match evidence.outcome {
-            Outcome::ProxyUnreachable => {
+            Outcome::TunnelCut => {
                 Verdict::cooldown(Duration::from_secs(2)).with_strike(Strike::Add)
             }
             _ => Verdict::default(),

@@ -20,6 +20,7 @@ mod monitoring;
 mod never_direct;
 mod outcomes;
 mod outside_store;
+mod posts;
 mod probe;
 mod readme;
 mod redirects;

@@ -1,5 +1,8 @@
 //! What goes to the recorder of the `metrics` facade.
 
+mod ends;
+mod gauges;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -8,13 +11,14 @@ use http::header::RETRY_AFTER;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use reqwest_lease::{
     Budget, Budgets, Endpoint, EndpointId, Error, Inventory, LeaseMiddleware, LeaseOptions,
-    MemoryStore, Metric, MetricKind, Order, Pool, PoolName,
+    MemoryStore, Metric, MetricKind, Pool, PoolName, RedisStore, SharedLimits,
 };
 use reqwest_middleware::ClientWithMiddleware;
 
 use crate::support::client::pool_of;
 use crate::support::fault::{Fault, FaultProxy};
 use crate::support::origin::{Origin, text};
+use crate::support::redis::Server;
 use crate::support::{SOON, eventually};
 
 /// A recorder for what happens on this thread.
@@ -118,48 +122,6 @@ async fn requests_that_come_to_no_response_are_told_by_why() {
 }
 
 #[tokio::test]
-async fn the_pools_state_is_told_in_gauges_when_asked_for() {
-    let scraped = Scraped::start();
-    let endpoints = ["a", "b", "c", "d"]
-        .map(|id| Endpoint::new(EndpointId::new(id).unwrap(), "http://127.0.0.1:1", None).unwrap());
-    let inventory = Inventory::from_endpoints(endpoints).unwrap();
-    let pool = Pool::builder(PoolName::new("vn").unwrap(), inventory)
-        .gauges_every(Duration::from_millis(20))
-        .build()
-        .await
-        .unwrap();
-    let _held = pool.hold().await.unwrap();
-    pool.administer(Order::Disable(vec![EndpointId::new("d").unwrap()])).await.unwrap();
-    pool.administer(Order::Pause).await.unwrap();
-    for (series, value) in [
-        (r#"leases_valid{pool="vn"}"#, 1.0),
-        (r#"endpoints_ready{pool="vn"}"#, 2.0),
-        (r#"endpoints_cooling{pool="vn"}"#, 0.0),
-        (r#"leases_expired{pool="vn"}"#, 0.0),
-        (r#"endpoints_parked{pool="vn",reason="disabled"}"#, 1.0),
-        (r#"endpoints_parked{pool="vn",reason="quarantined"}"#, 0.0),
-        (r#"grants_withheld{pool="vn",reason="paused"}"#, 1.0),
-        (r#"grants_withheld{pool="vn",reason="hold"}"#, 0.0),
-        (r#"waiters{pool="vn"}"#, 0.0),
-    ] {
-        scraped.reaches(series, value).await;
-    }
-    assert!(scraped.value(r#"status_timestamp_seconds{pool="vn"}"#).unwrap() > 1.7e9);
-    assert_eq!(pool.counts().store_errors, 0, "it is not asked for what is not there yet");
-}
-
-/// The twin: nobody asks the store for what nobody has asked for.
-#[tokio::test]
-async fn without_being_asked_the_store_is_not() {
-    let scraped = Scraped::start();
-    let pool = pool_of(&["http://127.0.0.1:1".to_owned()]).await;
-    pool.hold().await.unwrap();
-    tokio::task::yield_now().await;
-    assert_eq!(scraped.value(r#"grants_total{pool="test"}"#), Some(1.0));
-    assert_eq!(scraped.value(r#"leases_valid{pool="test"}"#), None);
-}
-
-#[tokio::test]
 async fn errors_of_the_store_are_told_by_code() {
     let scraped = Scraped::start();
     let endpoint = Endpoint::new(EndpointId::new("a").unwrap(), "http://127.0.0.1:1", None);
@@ -193,6 +155,30 @@ async fn pauses_and_refusals_of_budgets_are_counted() {
     assert_eq!(scraped.value(r#"budget_refusals_total{reason="too_long"}"#), Some(1.0));
     let code = r#"requests_failed_total{pool="test",code="budget_exceeded"}"#;
     assert_eq!(scraped.value(code), Some(1.0));
+}
+
+#[tokio::test]
+async fn a_store_that_shared_budgets_lack_is_told() {
+    let scraped = Scraped::start();
+    let (proxy, server) = (hello().await, Server::start(&[]));
+    let pool = pool_of(&[proxy.url("")]).await;
+    let store = RedisStore::connect(server.url()).await.unwrap();
+    let limits = SharedLimits::new(store.connection());
+    let limit = |limits: SharedLimits| {
+        let budgets = Budgets::builder().shared(limits).default(Budget::per_second(100));
+        let builder = LeaseMiddleware::builder(pool.clone()).budgets(budgets.build().unwrap());
+        builder.build().unwrap().into_client()
+    };
+    fetch(&limit(limits.clone())).await;
+    let errors = r#"budget_store_errors_total{code="store_unavailable"}"#;
+    assert_eq!((scraped.value("budget_fallbacks_total"), scraped.value(errors)), (Some(0.0), None));
+    drop(server);
+    limit(limits.clone()).get("http://site.test/").send().await.unwrap_err();
+    assert_eq!(scraped.value(errors), Some(limits.counts().failures as f64));
+    assert!(limits.counts().failures > 0);
+    fetch(&limit(limits.clone().fallback_local(1.0))).await;
+    assert_eq!(scraped.value("budget_fallbacks_total"), Some(1.0));
+    assert_eq!(limits.counts().fallbacks, 1);
 }
 
 /// As it happens when the pool is built before the application's exporter is.

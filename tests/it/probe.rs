@@ -1,9 +1,10 @@
 //! One request through one endpoint, on an administrator's word.
 
+use futures_util::FutureExt as _;
 use http::StatusCode;
 use reqwest_lease::{
-    AdminName, EndpointId, Error, Kind, LeaseMiddleware, Mode, Order, Outcome, ProbeChange,
-    ProbeOptions, QuarantineCode, State,
+    AdminName, DefaultJudge, EndpointId, Error, Kind, LeaseMiddleware, Mode, Order, Outcome,
+    ProbeChange, ProbeOptions, QuarantineCode, State,
 };
 use tokio::time::Duration;
 use url::Url;
@@ -186,6 +187,28 @@ async fn an_untrusted_target_and_a_silent_endpoint_are_told_apart() {
     let report = scene.probe(1, brief).await;
     assert_eq!((report.outcome, report.change), (Outcome::Stalled, None));
     assert!(report.latency >= Duration::from_millis(200), "{:?}", report.latency);
+}
+
+#[tokio::test]
+async fn a_probe_that_is_dropped_midway_is_cancelled_and_may_have_all_time() {
+    let silent = FaultProxy::start(Fault::Stalls).await;
+    let rests = |builder: reqwest_lease::PoolBuilder| {
+        let builder = builder.administrator(AdminName::new("kim").unwrap());
+        builder.judge(DefaultJudge::new(Duration::from_secs(60)))
+    };
+    let kit = Kit::new(EVERYWHERE[0], &[silent.url()], rests).await;
+    let middleware = LeaseMiddleware::builder(kit.pool.clone()).build().unwrap();
+    let (id, url) = (id(0), "http://a.test/".parse().unwrap());
+    let long = ProbeOptions::new().timeout(Duration::MAX);
+    let mut probe = Box::pin(middleware.probe(&id, url, &long));
+    crate::support::eventually("the request", || {
+        assert!((&mut probe).now_or_never().is_none());
+        (silent.tries() == 1).then_some(())
+    })
+    .await;
+    drop(probe);
+    let state = kit.pool.list().await.unwrap()[0].state;
+    assert!(matches!(state, State::Cooling(_)), "not as unused: {state:?}");
 }
 
 #[tokio::test]

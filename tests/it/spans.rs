@@ -4,8 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::StatusCode;
-use reqwest_lease::{Endpoint, EndpointId, Inventory, LeaseMiddleware, Pool, PoolName};
+use reqwest_lease::{
+    Endpoint, EndpointId, Inventory, LeaseMiddleware, LeaseOptions, Order, Pool, PoolName,
+};
 use reqwest_middleware::ClientWithMiddleware;
+use tracing::Instrument as _;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -88,16 +91,24 @@ async fn a_span_lasts_until_the_body_has_been_read_and_says_what_came_of_it() {
     response.bytes().await.unwrap();
     let closed = logged.closed();
     let [fields] = closed.as_slice() else { panic!("{}", logged.text()) };
-    for (name, value) in
-        [("pool", "test"), ("site", "site.test"), ("endpoint", "b"), ("attempt", "2")]
-    {
+    for (name, value) in [
+        ("pool", "test"),
+        ("site", "site.test"),
+        ("endpoint", "b"),
+        ("attempt", "2"),
+        ("hops", "0"),
+    ] {
         assert_eq!(field(fields, name), value, "{fields}");
     }
     assert_eq!(field(fields, "outcome"), "success");
     for wait in ["lease_wait_ms", "budget_wait_ms"] {
         assert!(field(fields, wait).parse::<f64>().unwrap() < 10_000.0);
     }
-    assert!(fields.contains("endpoint=a"), "the first attempt was told when it was made");
+    for name in ["endpoint", "attempt", "lease_wait_ms", "budget_wait_ms", "hops", "outcome"] {
+        let times = fields.matches(&format!("{name}=")).count();
+        assert_eq!(times, 1, "OpenTelemetry would have {name} {times} times: {fields}");
+    }
+    assert!(logged.text().contains("endpoint=a"), "an event tells of the first attempt");
     assert!(!logged.text().contains("/page"), "{}", logged.text());
 }
 
@@ -121,6 +132,73 @@ async fn a_span_tells_an_error_by_its_code_and_a_dropped_request_as_cancelled() 
 }
 
 #[tokio::test]
+async fn a_span_is_the_child_of_the_one_that_the_request_is_made_in() {
+    let (logged, proxy) = (Logged::default(), hello().await);
+    let pool = pool_of(&[proxy.url("")]).await;
+    let client = warm_client(&pool).await;
+    let _guard = logged.start(LevelFilter::DEBUG);
+    let request = async move { client.get("http://site.test/").send().await.unwrap() };
+    let sent = tokio::spawn(request.instrument(tracing::info_span!("page")));
+    let response = sent.await.unwrap();
+    let read = async move { drop(response.bytes().await.unwrap()) };
+    tokio::spawn(read.instrument(tracing::info_span!("reader"))).await.unwrap();
+    let text = logged.text();
+    let closed: Vec<_> = text.lines().filter(|line| line.contains(" close ")).collect();
+    assert!(closed.iter().any(|line| line.contains(" page:lease.request{")), "{closed:#?}");
+    assert!(!text.contains("reader:lease.request"), "{closed:#?}");
+}
+
+#[tokio::test]
+async fn that_a_pool_grants_nothing_is_told_once_and_its_end_too() {
+    let proxy = hello().await;
+    let pool = pool_of(&[proxy.url("")]).await;
+    let client = warm_client(&pool).await;
+    let fetch = async || client.get("http://site.test/").send().await;
+    let wait = LeaseOptions::new().max_wait(Duration::from_millis(10));
+    for pauses in [true, false] {
+        let logged = Logged::default();
+        let _guard = logged.start(LevelFilter::INFO);
+        for _ in 0..2 {
+            if pauses {
+                pool.administer(Order::Pause).await.unwrap();
+            }
+            for _ in 0..3 {
+                let request = client.get("http://site.test/").with_extension(wait.clone());
+                assert_eq!(request.send().await.is_err(), pauses);
+            }
+            pool.administer(Order::Resume).await.unwrap();
+            fetch().await.unwrap();
+            fetch().await.unwrap();
+        }
+        let text = logged.text();
+        let times = ["the pool grants nothing", "the pool grants again"]
+            .map(|what| text.matches(what).count());
+        assert_eq!(times, if pauses { [2, 2] } else { [0, 0] }, "{text}");
+        assert_eq!(text.contains("reason=\"paused\""), pauses, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_quarantine_is_told_at_every_level_and_once() {
+    let proxy = FaultProxy::start(Fault::RefusesCredentials).await;
+    let pool = pool_of(&[proxy.url()]).await;
+    let client = warm_client(&pool).await;
+    for (level, events) in [(LevelFilter::WARN, 1), (LevelFilter::ERROR, 0)] {
+        let logged = Logged::default();
+        let _guard = logged.start(level);
+        client.get("https://site.test/").send().await.unwrap_err();
+        let text = logged.text();
+        assert_eq!(
+            text.lines().filter(|line| line.contains("quarantine")).count(),
+            events,
+            "{text}"
+        );
+        assert_eq!(text.contains("endpoint=a"), events > 0, "{text}");
+        pool.administer(Order::Enable(vec![EndpointId::new("a").unwrap()])).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn neither_spans_nor_events_hold_a_secret_and_above_debug_there_are_none() {
     let proxy = hello().await;
     let url = proxy.url("");
@@ -131,7 +209,14 @@ async fn neither_spans_nor_events_hold_a_secret_and_above_debug_there_are_none()
     for (level, spans) in [(LevelFilter::DEBUG, 1), (LevelFilter::INFO, 0)] {
         let logged = Logged::default();
         let _guard = logged.start(level);
-        client.get("http://u:c4n4ry@site.test/").send().await.unwrap().bytes().await.unwrap();
+        client
+            .get("http://u:c4n4ry@site.test/c4n4ry?c4n4ry")
+            .send()
+            .await
+            .unwrap()
+            .bytes()
+            .await
+            .unwrap();
         assert_eq!(logged.closed().len(), spans, "{}", logged.text());
         assert!(!logged.text().contains("c4n4ry"), "{}", logged.text());
     }

@@ -1,6 +1,7 @@
 //! What outcomes do to a pool, in both stores and both modes.
 
 mod bans;
+mod credentials;
 mod day;
 mod few;
 mod late;

@@ -2,16 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
 use http::StatusCode;
 use http::header::{LOCATION, PROXY_AUTHORIZATION};
 use reqwest_lease::{
-    EndpointId, Inventory, LeaseMiddleware, Pool, PoolName, Snapshot, StandingOrder, State,
+    Endpoint, EndpointId, Error, Inventory, InventorySource, LeaseMiddleware, Pool, PoolName,
+    Snapshot, StandingOrder, State,
 };
 use reqwest_middleware::ClientWithMiddleware;
 use tempfile::TempDir;
@@ -204,6 +207,64 @@ async fn a_broken_file_keeps_what_was_there_and_says_so_once() {
     fails("").await;
     assert_eq!(told(), 3, "it had been mended");
     assert_eq!(logged.lines("c4n4ry"), 0);
+}
+
+/// A source that fails for a time, and for no reason that a look at its file would show.
+#[derive(Clone)]
+struct Moody {
+    file: PathBuf,
+    version: Arc<AtomicUsize>,
+    fails: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl InventorySource for Moody {
+    async fn load(&self) -> Result<Snapshot, Error> {
+        if self.fails.load(Ordering::SeqCst) {
+            return Err(Error::inventory("too many open files"));
+        }
+        let endpoint = Endpoint::new(EndpointId::new("a").unwrap(), "http://127.0.0.1:1", None);
+        Snapshot::new([endpoint.unwrap()], Some(self.version.load(Ordering::SeqCst) as u64))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        vec![self.file.clone()]
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_is_read_again_though_nothing_changes() {
+    let folder = Folder::new();
+    folder.put("proxies.toml", "");
+    for fails in [true, false] {
+        let moody = Moody {
+            file: folder.path("proxies.toml"),
+            version: Arc::new(AtomicUsize::new(1)),
+            fails: Arc::default(),
+        };
+        let inventory = Inventory::open(moody.clone()).await.unwrap();
+        let pool = Pool::builder(PoolName::new("vn").unwrap(), inventory).build().await.unwrap();
+        moody.fails.store(fails, Ordering::SeqCst);
+        pool.watch_inventory().await.unwrap();
+        let counted = || {
+            let counts = pool.counts();
+            (counts.reloads + counts.reloads_failed > 0).then_some(())
+        };
+        eventually("the first reload", counted).await;
+        moody.version.store(2, Ordering::SeqCst);
+        moody.fails.store(false, Ordering::SeqCst);
+        if fails {
+            assert_eq!(reaches(&pool, 2).await, ["a"]);
+        } else {
+            // The twin: what went well is not.
+            tokio::time::sleep(Duration::from_secs(300)).await;
+            assert_eq!(
+                (pool.inventory().snapshot().version(), pool.counts().reloads),
+                (Some(1), 1)
+            );
+        }
+        pool.shutdown().await;
+    }
 }
 
 #[tokio::test]

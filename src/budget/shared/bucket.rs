@@ -252,7 +252,7 @@ impl Bucket {
 
     /// Counts a slot that was allowed without Redis.
     pub(in crate::budget) fn fell_back(&self) {
-        self.limits.shared.counters.fallbacks.add();
+        self.limits.shared.fallbacks.add_one();
     }
 
     fn paced(&self, command: &'static crate::redis::Command) -> Arguments {
@@ -264,7 +264,7 @@ impl Bucket {
     async fn call(&self, keys: &[String], arguments: Arguments) -> Result<(String, Reply), Error> {
         let shared = &self.limits.shared;
         if shared.outage.is_known(self.limits.ask_again()) {
-            shared.counters.failures.add();
+            shared.errors.add_one(Kind::StoreUnavailable.as_str());
             return Err(
                 Error::store_unavailable("the store did not answer a moment ago").without_effect()
             );
@@ -280,8 +280,8 @@ impl Bucket {
     /// Keeps the books of outages, and tells of them once each.
     fn note(&self, failure: Option<Kind>) {
         let shared = &self.limits.shared;
-        if failure.is_some() {
-            shared.counters.failures.add();
+        if let Some(code) = failure {
+            shared.errors.add_one(code.as_str());
         }
         match failure {
             Some(Kind::StoreUnavailable) if shared.outage.begin() => match self.limits.share {

@@ -14,11 +14,15 @@ macro_rules! counters {
         #[non_exhaustive]
         pub struct SharedCounts {
             $($(#[$doc])* pub $name: u64,)+
+            /// Slots that were allowed without Redis.
+            pub fallbacks: u64,
+            /// Calls that failed, or were not made while Redis did not answer.
+            pub failures: u64,
         }
 
         impl Counters {
-            pub(super) fn snapshot(&self) -> SharedCounts {
-                SharedCounts { $($name: self.$name.0.load(Ordering::Relaxed),)+ }
+            pub(super) fn snapshot(&self, fallbacks: u64, failures: u64) -> SharedCounts {
+                SharedCounts { $($name: self.$name.0.load(Ordering::Relaxed),)+ fallbacks, failures }
             }
         }
     };
@@ -31,12 +35,8 @@ counters! {
     undone,
     /// Slots that were not used and could not be given back.
     lapsed,
-    /// Slots that were allowed without Redis.
-    fallbacks,
     /// Times that the server's clock was found set back.
     clock_steps,
-    /// Calls that failed, or were not made while Redis did not answer.
-    failures,
 }
 
 #[derive(Default)]

@@ -33,6 +33,7 @@ use super::limit::Limit;
 use super::local::Limiter;
 use crate::error::{Error, Kind};
 use crate::redis::handle::Handle;
+use crate::telemetry::{Counter, Family, table};
 use counts::Counters;
 use limiter::SharedLimiter;
 use news::News;
@@ -86,6 +87,9 @@ struct Shared {
     handle: Handle,
     outage: Outage,
     counters: Counters,
+    /// Of calls that failed, by code.
+    errors: Family,
+    fallbacks: Counter,
     news: News,
     /// Tells this process's passages from all others'.
     process: u64,
@@ -141,6 +145,8 @@ impl SharedLimits {
             handle: connection,
             outage: Outage::default(),
             counters: Counters::default(),
+            errors: Family::new(&table::BUDGET_STORE_ERRORS, &[]),
+            fallbacks: Counter::new(&table::BUDGET_FALLBACKS, &[]),
             news: News::default(),
             process: crate::random::number(),
             passages: AtomicU64::new(0),
@@ -170,7 +176,8 @@ impl SharedLimits {
 
     /// What was done so far in this process.
     pub fn counts(&self) -> SharedCounts {
-        self.shared.counters.snapshot()
+        let Shared { counters, errors, fallbacks, .. } = &*self.shared;
+        counters.snapshot(fallbacks.value(), errors.value())
     }
 
     /// Charges a slot and forgets it, for benchmarks.

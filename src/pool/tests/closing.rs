@@ -62,6 +62,8 @@ async fn a_failed_release_is_counted_and_ends_with_its_deadline() {
     let counts = pool.counts();
     assert_eq!((counts.releases_failed, counts.releases), (1, 0));
     assert!((4..20).contains(&counts.releases_repeated), "{counts:?}");
+    let made = wire.made(Call::Release).len() as u64;
+    assert_eq!(counts.releases_repeated, made - 1, "all but the first one");
     assert_eq!(leased(&wire).await, 1);
     tokio::time::sleep_until(started + TTL + seconds(7)).await;
     let member = pool.list().await.unwrap().remove(0);
@@ -203,4 +205,21 @@ async fn a_release_that_hangs_is_repeated() {
     drop(lease(&pool).await);
     sleep(seconds(10)).await;
     assert_eq!((leased(&wire).await, pool.counts().releases), (0, 1));
+}
+
+#[test]
+fn what_the_end_of_the_runtime_leaves_in_the_queue_is_counted() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let pool = runtime.block_on(async {
+        let (pool, wire) = pool_of_many(3).await;
+        wire.always(Call::Release, Fault::Hangs);
+        drop(lease(&pool).await);
+        // It is on its way.
+        settle().await;
+        drop(lease_all(&pool, 2).await);
+        pool
+    });
+    assert_eq!(pool.counts().releases_failed, 0);
+    drop(runtime);
+    assert_eq!(pool.counts().releases_failed, 3);
 }

@@ -1,6 +1,7 @@
 //! Leases that are kept.
 
 use super::*;
+use crate::outcome::Outcome;
 use crate::store::{CancelRequest, Policy};
 
 async fn kept(
@@ -68,6 +69,24 @@ async fn a_store_that_stays_away_ends_the_trust_and_not_sooner() {
     sleep(seconds(1)).await;
     assert!(!lease.is_trusted());
     assert_eq!(pool.counts().renewals_failed, 1);
+}
+
+/// As the body of a response does, before the renewal wakes to find the trust over.
+#[tokio::test(start_paused = true)]
+async fn what_ends_with_the_trust_is_told_as_a_failed_renewal() {
+    for (keeps, failed) in [(true, 1), (false, 0)] {
+        let (pool, wire) = pool_of(&["a"], |builder| builder).await;
+        let mut lease = lease(&pool).await;
+        if keeps {
+            lease.keep_alive();
+        }
+        wire.always(Call::Renew, Fault::Unsent);
+        tokio::time::sleep_until(lease.trusted_until().unwrap()).await;
+        lease.finish(Outcome::Expired);
+        sleep(seconds(5)).await;
+        let counts = pool.counts();
+        assert_eq!((counts.renewals_failed, counts.expirations), (failed, 1));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -183,3 +183,13 @@ async fn orders_through_a_pool_have_its_name_and_reloads_their_version() {
     assert_eq!((last.order.as_str(), &last.by, last.config_version), ("add", &None, Some(7)));
     assert_eq!(embedded.status().await.unwrap().config_version, Some(7));
 }
+
+#[tokio::test(start_paused = true)]
+async fn that_a_pool_is_not_there_yet_is_no_failure_of_the_store() {
+    let wire = Wire::new();
+    let pool = pool_with(&wire, inventory_of(3)).await;
+    pool.status().await.unwrap_err();
+    assert_eq!(pool.counts().store_errors, 1, "whoever looks for it is told");
+    pool.set_up(PoolConfig::default()).await.unwrap();
+    assert_eq!(pool.counts().store_errors, 1);
+}

@@ -276,3 +276,79 @@ async fn a_held_lease_has_its_worst_held_against_the_site_where_it_was() {
     settle().await;
     assert_eq!((usable(&pool, "a.test").await, usable(&pool, "b.test").await), (2, 3));
 }
+
+#[tokio::test(start_paused = true)]
+async fn holders_at_once_that_fail_at_once_are_one_failure() {
+    let pool = pool(3, |builder| builder.mode(Mode::Shared)).await;
+    let held = [on(&pool, 0, "a.test").await, on(&pool, 0, "b.test").await];
+    sleep(millis(1)).await;
+    held.into_iter().for_each(|lease| lease.finish(Outcome::BodyCut));
+    assert_eq!(member(&pool, 0).await.strikes, 0);
+    sleep(seconds(2)).await;
+    sees(&pool, 0, "c.test", Outcome::BodyCut).await;
+    assert_eq!(member(&pool, 0).await.strikes, 1, "one that began later is another");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_that_began_before_a_failure_does_not_make_up_for_it() {
+    let pool = pool(4, |builder| builder.mode(Mode::Shared)).await;
+    let early = [on(&pool, 0, "a.test").await, on(&pool, 1, "a.test").await];
+    sleep(millis(1)).await;
+    for nth in 0..4 {
+        sees(&pool, nth, "b.test", Outcome::ProxyUnreachable).await;
+    }
+    assert!(pool.is_braked());
+    early.into_iter().for_each(|lease| lease.finish(Outcome::Success));
+    assert_eq!(pool.0.ledger.failing(), 4);
+    sleep(seconds(2)).await;
+    sees(&pool, 0, "a.test", Outcome::Success).await;
+    assert_eq!(pool.0.ledger.failing(), 3, "one that began later does");
+}
+
+/// What is dead or in quarantine cannot be among those that the floor leaves.
+#[tokio::test(start_paused = true)]
+async fn weak_evidence_spares_the_last_that_is_not_dead_or_parked() {
+    for outcome in [Outcome::ProxyUnreachable, Outcome::CredentialsRefused] {
+        let pool = pool(2, |builder| builder).await;
+        sees(&pool, 0, "a.test", outcome).await;
+        sees(&pool, 1, "b.test", Outcome::Stalled).await;
+        assert_eq!((usable(&pool, "a.test").await, usable(&pool, "b.test").await), (1, 1));
+        pool.administer(Order::Enable(vec![id("e00")])).await.unwrap();
+        sleep(seconds(2)).await;
+        sees(&pool, 0, "a.test", Outcome::Success).await;
+        sees(&pool, 1, "c.test", Outcome::Stalled).await;
+        assert_eq!(cooling(&pool).await, 1, "the other is back: {outcome}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_memory_of_weak_failures_is_bounded() {
+    let pool = pool(2, |builder| builder).await;
+    let now = Instant::now();
+    for nth in 0..1000 {
+        let evidence = Evidence::new(Outcome::Unknown, 0);
+        pool.0.ledger.weigh(&id(&format!("gone{nth}")), now, evidence, 2);
+        sleep(seconds(60)).await;
+    }
+    assert!(pool.0.ledger.weak() <= 2 * 60 + 1, "{}", pool.0.ledger.weak());
+}
+
+/// Who looks at heads alone never reads a body to its end.
+#[tokio::test(start_paused = true)]
+async fn what_was_served_and_then_given_up_clears_what_a_success_does() {
+    let pool = pool(3, |builder| builder).await;
+    for nth in 0..3 {
+        sees(&pool, nth, "a.test", Outcome::ProxyUnreachable).await;
+    }
+    let after = async |serves: bool| {
+        for nth in 0..3 {
+            let lease = on(&pool, nth, "a.test").await;
+            if serves { lease.leave() } else { lease.finish(Outcome::Cancelled) }
+        }
+        let list = pool.list().await.unwrap();
+        (pool.is_braked(), list.iter().map(|member| member.strikes).sum::<u32>())
+    };
+    sleep(seconds(2)).await;
+    assert_eq!(after(false).await, (true, 2), "the twin");
+    assert_eq!(after(true).await, (false, 0));
+}

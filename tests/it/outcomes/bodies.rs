@@ -1,13 +1,17 @@
 //! Bodies that break off, stall, or come from a caller that fails.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http::header::CONTENT_ENCODING;
 use http::{HeaderValue, Method, StatusCode};
 use reqwest::{Body, Request};
-use reqwest_lease::{Answer, Classifier, DefaultClassifier, LeaseInfo, Outcome, Site};
+use reqwest_lease::{
+    Answer, Classifier, DefaultClassifier, Endpoint, EndpointId, Evidence, Failed, Inventory,
+    Judge, LeaseInfo, LeaseMiddleware, Outcome, Pool, PoolName, Site, Verdict,
+};
 
 use super::scene::{BRIEF, Targets, Watched};
 use crate::local::proxy::{ForwardProxy, Manners};
@@ -98,7 +102,7 @@ async fn a_body_that_cannot_be_decoded_blames_nobody() {
 /// A stream that fails after its first bytes.
 fn failing() -> Body {
     let chunks = [Ok(Bytes::from_static(b"hel")), Err(std::io::Error::other("mine"))];
-    Body::wrap_stream(futures_util::stream::iter(chunks))
+    Body::wrap_stream(stream::iter(chunks))
 }
 
 #[tokio::test]
@@ -124,6 +128,35 @@ async fn a_callers_failing_stream_is_its_own_fault() {
         client.execute(request).await.unwrap_err();
         assert_eq!(watched.outcome(), Outcome::LocalFault, "{url}");
         watched.check(Outcome::LocalFault).await;
+    }
+}
+
+/// The twin is an endpoint that answers nothing to all that there is to send.
+#[tokio::test]
+async fn a_callers_stream_that_does_not_go_on_is_its_own_fault() {
+    let (h2, targets) = (H2Origin::start().await, Targets::start().await);
+    let proxy = ForwardProxy::start(Manners::default()).await.unwrap();
+    let silent = FaultProxy::start(Fault::Stalls).await;
+    for (through, url, ends, expected) in [
+        (silent.url(), "http://127.0.0.1:1/".to_owned(), false, Outcome::LocalFault),
+        (silent.url(), "http://127.0.0.1:1/".to_owned(), true, Outcome::Stalled),
+        (proxy.url(), h2.url("/echo"), false, Outcome::LocalFault),
+        (proxy.url(), h2.url("/quiet"), true, Outcome::Stalled),
+    ] {
+        let watched = Watched::endpoint(&through, None).await;
+        let trusted = h2.authority().client_config();
+        let client = watched.client(&targets, |builder| builder.tls(trusted).timeout(BRIEF));
+        let first = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"hel"))]);
+        let body = match ends {
+            true => Body::wrap_stream(first),
+            false => Body::wrap_stream(first.chain(stream::pending())),
+        };
+        let mut request = Request::new(Method::POST, url.parse().unwrap());
+        *request.body_mut() = Some(body);
+        if let Ok(response) = client.execute(request).await {
+            assert!(response.bytes().await.is_err());
+        }
+        assert_eq!(watched.outcome(), expected, "{url} {ends}");
     }
 }
 
@@ -181,5 +214,130 @@ async fn a_ban_is_what_one_says_it_is() {
         assert_eq!(response.extensions().get::<LeaseInfo>().unwrap().outcome(), expected);
         response.bytes().await.unwrap();
         assert_eq!(watched.outcome(), expected);
+    }
+}
+
+/// Takes a blank page for a ban.
+struct Blank;
+
+impl Classifier for Blank {
+    fn wants_of_body(&self, _: &Answer<'_>) -> usize {
+        16
+    }
+
+    fn body_start(&self, answer: &Answer<'_>, start: &[u8]) -> Outcome {
+        match start.is_empty() {
+            true => Outcome::Banned,
+            false => self.answer(answer),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_a_byte_is_looked_at_too_but_none_where_there_can_be_none() {
+    let origin = Origin::http(|visit| match visit.path.as_str() {
+        "/blank" => text(StatusCode::OK, ""),
+        _ => text(StatusCode::OK, "hello"),
+    })
+    .await;
+    let (proxy, targets) =
+        (ForwardProxy::start(Manners::default()).await.unwrap(), Targets::start().await);
+    for (method, path, expected) in [
+        (Method::GET, "/blank", Outcome::Banned),
+        (Method::GET, "/", Outcome::Success),
+        (Method::HEAD, "/", Outcome::Success),
+    ] {
+        let watched = Watched::endpoint(&proxy.url(), None).await;
+        let client = watched.client(&targets, |builder| builder.classifier(Blank));
+        let request = Request::new(method.clone(), origin.url(path).parse().unwrap());
+        client.execute(request).await.unwrap().bytes().await.unwrap();
+        assert_eq!(watched.outcome(), expected, "{method} {path}");
+    }
+}
+
+/// Panics wherever it is asked.
+struct Panics;
+
+impl Classifier for Panics {
+    fn failure(&self, _: &Failed<'_>) -> Outcome {
+        panic!("a failure")
+    }
+
+    fn answer(&self, _: &Answer<'_>) -> Outcome {
+        panic!("an answer")
+    }
+
+    fn wants_of_body(&self, _: &Answer<'_>) -> usize {
+        16
+    }
+
+    fn body_start(&self, _: &Answer<'_>, _: &[u8]) -> Outcome {
+        panic!("a body")
+    }
+}
+
+#[tokio::test]
+async fn a_classifier_that_panics_leaves_it_to_the_default_one() {
+    let (origin, dying) = (
+        Origin::http(|_| text(StatusCode::TOO_MANY_REQUESTS, "slow down")).await,
+        FaultProxy::start(Fault::DiesAfter(10)).await,
+    );
+    let (proxy, targets) =
+        (ForwardProxy::start(Manners::default()).await.unwrap(), Targets::start().await);
+    let stalls = FaultProxy::start(Fault::Stalls).await;
+    for (through, reads, expected, panics) in [
+        (proxy.url(), true, Outcome::Throttled, 2),
+        (proxy.url(), false, Outcome::Throttled, 2),
+        (dying.url(), true, Outcome::BodyCut, 3),
+        (dying.url(), false, Outcome::Cancelled, 2),
+        (stalls.url(), true, Outcome::Stalled, 1),
+    ] {
+        let watched = Watched::endpoint(&through, None).await;
+        let client = watched.client(&targets, |it| it.classifier(Panics).timeout(BRIEF));
+        if let Ok(response) = client.get(origin.url("/")).send().await
+            && reads
+        {
+            let _ = response.bytes().await;
+        }
+        assert_eq!(watched.outcome(), expected);
+        assert_eq!(watched.pool.counts().panics, panics, "{expected}");
+    }
+}
+
+/// Remembers whether what was given up had been served.
+#[derive(Clone, Default)]
+struct Served(Arc<Mutex<Vec<(Outcome, bool)>>>);
+
+impl Judge for Served {
+    fn judge(&self, evidence: Evidence<'_>) -> Verdict {
+        self.0.lock().unwrap().push((evidence.outcome, evidence.served));
+        Verdict::default()
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_left_has_been_served_unless_it_was_waited_for() {
+    let tap = Tap::start().await;
+    for (path, reads, waits, served) in [
+        ("endless", 0, false, true),
+        ("endless", 2, false, true),
+        ("quiet", 0, false, true),
+        ("quiet", 0, true, false),
+    ] {
+        let (spy, id) = (Served::default(), EndpointId::new("a").unwrap());
+        let endpoint = Endpoint::new(id, &tap.url(), None).unwrap();
+        let inventory = Inventory::from_endpoints([endpoint]).unwrap();
+        let pool = Pool::builder(PoolName::new("vn").unwrap(), inventory).judge(spy.clone());
+        let middleware = LeaseMiddleware::builder(pool.build().await.unwrap()).build().unwrap();
+        let url = format!("http://a.test/{path}");
+        let mut response = middleware.into_client().get(url).send().await.unwrap();
+        for _ in 0..reads {
+            response.chunk().await.unwrap().unwrap();
+        }
+        if waits {
+            assert!(response.chunk().now_or_never().is_none());
+        }
+        drop(response);
+        assert_eq!(*spy.0.lock().unwrap(), [(Outcome::Cancelled, served)], "{path} {reads}");
     }
 }

@@ -10,8 +10,8 @@ use Fault::{BadGateway, Closes, DiesAfter, Drops, RefusesCredentials, Says, Stal
 /// An HTTP proxy's fault, and the outcomes over http and over https.
 pub(super) const CASES: &[(Fault, Outcome, Outcome)] = &[
     // It took the connection; whether it took the request cannot be seen.
-    (Closes, Unknown, ProxyUnreachable),
-    (Drops, Unknown, ProxyUnreachable),
+    (Closes, Unknown, TunnelCut),
+    (Drops, Unknown, TunnelCut),
     (Stalls, Stalled, Stalled),
     (RefusesCredentials, CredentialsDoubted, CredentialsRefused),
     (BadGateway, Unknown, TunnelRefused),
@@ -56,7 +56,7 @@ pub(super) const CASES: &[(Fault, Outcome, Outcome)] = &[
         TunnelRefused,
     ),
     (Says("no HTTP at all\r\n\r\n"), Unknown, TunnelRefused),
-    (Says("HTTP/1.1 200 OK\r\n"), Unknown, ProxyUnreachable),
+    (Says("HTTP/1.1 200 OK\r\n"), Unknown, TunnelCut),
     (Says("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort"), BodyCut, Unknown),
     (Says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel"), BodyCut, Unknown),
     (Says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nhello"), BodyCut, Unknown),
@@ -66,7 +66,7 @@ pub(super) const CASES: &[(Fault, Outcome, Outcome)] = &[
 
 /// A SOCKS proxy's fault, and the outcome over both schemes.
 pub(super) const SOCKS: &[(SocksFault, Outcome)] = &[
-    (SocksFault::Closes, ProxyUnreachable),
+    (SocksFault::Closes, TunnelCut),
     (SocksFault::Greets(&[5, 0xff]), CredentialsRefused),
     (SocksFault::Greets(&[4, 0]), ProxyUnreachable),
     (SocksFault::Greets(b"HTTP/1.1 400 Bad Request\r\n\r\n"), ProxyUnreachable),

@@ -10,6 +10,7 @@ use tokio::net::TcpSocket;
 use super::*;
 use crate::local::proxy::{ForwardProxy, Manners};
 use crate::support::SOON;
+use crate::support::fault::{Fault, FaultProxy};
 use crate::support::microsocks::Microsocks;
 use crate::support::origin::{Origin, text};
 
@@ -97,6 +98,34 @@ async fn bad_sites_cost_no_endpoint_that_resolves_here() {
         let left = with(at, proxy.url("socks5"), DefaultJudge::default()).await;
         assert_eq!(left, (ENDPOINTS, 0), "{at:?}");
     }
+}
+
+/// How many of ten gateways rest that hang up on every tunnel, after requests to one site.
+async fn after_hanging_up(judge: impl Judge) -> usize {
+    let gateway = FaultProxy::start(Fault::Drops).await;
+    let at = (Kept::Memory, Mode::Exclusive);
+    let kit = Kit::new(at, &vec![gateway.url(); ENDPOINTS], |builder| builder.judge(judge)).await;
+    let client = LeaseMiddleware::builder(kit.pool.clone()).build().unwrap().into_client();
+    for _ in 0..REQUESTS {
+        let short = LeaseOptions::new().max_wait(Duration::ZERO);
+        assert!(client.get("https://dead.test/").with_extension(short).send().await.is_err());
+    }
+    assert_eq!(kit.pool.list().await.unwrap().iter().map(|member| member.strikes).max(), Some(0));
+    kit.pool.status().await.unwrap().cooling
+}
+
+#[tokio::test]
+async fn a_dead_site_behind_gateways_that_hang_up_costs_one_of_them_a_moment() {
+    let minute = Steps::new([Duration::from_secs(60)]);
+    assert_eq!(after_hanging_up(DefaultJudge::default().mild(minute)).await, 1);
+    /// What hangs up is dead.
+    struct Strict;
+    impl Judge for Strict {
+        fn judge(&self, _: Evidence<'_>) -> Verdict {
+            Verdict::cooldown(Duration::from_secs(60))
+        }
+    }
+    assert_eq!(after_hanging_up(Strict).await, ENDPOINTS, "the twin");
 }
 
 #[tokio::test]
