@@ -105,7 +105,7 @@ pub(crate) type Flaw = &'static [(&'static str, &'static str)];
 pub(super) const OLD_TOKENS_END_LEASES: Flaw = &[
     ("if id == ids[nth] then", "if false then"),
     ("valid = owners[nth] == one and ", "valid = "),
-    ("call('HGET', requests, own) ~= one or ", ""),
+    ("call('HGET', requests, own) ~= one", "false"),
 ];
 
 /// Leases are taken back whether or not their deadlines have passed.
