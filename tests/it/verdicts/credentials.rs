@@ -258,3 +258,37 @@ async fn nor_by_a_probe() {
         assert_eq!((member.state, member.strikes), (State::Ready, 0), "{page}");
     }
 }
+
+#[tokio::test]
+async fn one_whose_password_changes_all_the_time_is_not_tried_for_ever() {
+    for page in ["http://a.test/", "https://a.test/"] {
+        let rotated = Rotated::default();
+        let server = rotated.clone();
+        let proxy = Listening::start(move |stream, _, _| {
+            let server = server.clone();
+            async move {
+                // A client hangs up when it likes.
+                let _ = server.serve(stream).await;
+            }
+        });
+        let proxy = proxy.await.unwrap();
+        let source = Changing(Arc::new(Mutex::new((format!("http://{}", proxy.address()), "0"))));
+        let inventory = Inventory::open(source.clone()).await.unwrap();
+        let pool = Pool::builder(PoolName::new("test").unwrap(), inventory).build().await.unwrap();
+        let client = LeaseMiddleware::builder(pool.clone()).build().unwrap().into_client();
+        let mut asking = tokio::spawn(async move { client.get(page).send().await });
+        let mut tries = 0;
+        for password in ["1", "2", "3", "4", "5"] {
+            tokio::select! {
+                () = rotated.asked.notified() => tries += 1,
+                _ = &mut asking => break,
+            }
+            source.0.lock().unwrap().1 = password;
+            pool.reload().await.unwrap();
+            rotated.refuse.notify_one();
+        }
+        assert_eq!(tries, 2, "{page}");
+        let member = pool.list().await.unwrap().remove(0);
+        assert_eq!((member.state, member.strikes), (State::Ready, 0), "{page}");
+    }
+}
