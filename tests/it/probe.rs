@@ -232,9 +232,12 @@ async fn probes_of_a_dead_page_cost_one_endpoint_a_moment() {
     assert_eq!(kit.pool.status().await.unwrap().cooling, 1);
 }
 
+/// What a judge was asked about: the outcome, whether it was served, and the site.
+type Asked = (Outcome, bool, Option<String>);
+
 /// Remembers what it was asked about, and judges as usual.
 #[derive(Clone, Default)]
-struct Spy(Arc<Mutex<Vec<(Outcome, bool, Option<String>)>>>);
+struct Spy(Arc<Mutex<Vec<Asked>>>);
 
 impl Judge for Spy {
     fn judge(&self, evidence: Evidence<'_>) -> Verdict {
