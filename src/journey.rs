@@ -2,6 +2,7 @@
 
 mod admission;
 
+use std::future::Future;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,6 +98,12 @@ struct Left {
     failure: Option<Error>,
 }
 
+impl Left {
+    fn is_something(&self) -> bool {
+        self.hold.is_some() || self.passage.is_some()
+    }
+}
+
 /// What one send came to.
 enum Step {
     Done(Response),
@@ -160,32 +167,40 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
     }
 
-    async fn send(&mut self, mut ticket: Ticket) -> Result<Step, Failure<T::Error>> {
+    /// Not an async fn, whose future would have room for the ticket twice.
+    fn send(
+        &mut self,
+        mut ticket: Ticket,
+    ) -> impl Future<Output = Result<Step, Failure<T::Error>>> + Send {
         let endpoint = ticket.hold.endpoint();
-        let EndpointClient { client, record } = self.clients.of(&endpoint)?;
-        let trust = if self.replay.is_streamed() { ticket.hold.trust() } else { None };
-        let request = self.timed_request(trust)?;
-        let https_target = request.url().scheme() == "https";
-        let route = Route::new(endpoint.scheme(), https_target)
-            .with_credentials(endpoint.has_credentials());
-        if let Some(report) = &mut self.report {
-            report.attempt(endpoint.id(), self.trip.failed.len() + 1);
-        }
-        let began = Instant::now();
-        ticket.hold.begin();
-        let answer = match ticket.hold.is_trusted() {
-            true => ticket.hold.within_trust(watched(self.transport.send(client, request))).await,
-            false => None,
-        };
-        let sent = Sent { ticket, endpoint, route, record };
-        match answer {
-            None => {
-                self.saw(Outcome::Expired);
-                sent.ticket.hold.finish(Outcome::Expired);
-                Err(lease_expired().into())
+        async move {
+            let EndpointClient { client, record } = self.clients.of(&endpoint)?;
+            let trust = if self.replay.is_streamed() { ticket.hold.trust() } else { None };
+            let request = self.timed_request(trust)?;
+            let https_target = request.url().scheme() == "https";
+            let route = Route::new(endpoint.scheme(), https_target)
+                .with_credentials(endpoint.has_credentials());
+            if let Some(report) = &mut self.report {
+                report.attempt(endpoint.id(), self.trip.failed.len() + 1);
             }
-            Some((Err(error), phase)) => self.failed(sent, error, (phase, began.elapsed())),
-            Some((Ok(response), _)) => self.answered(sent, response),
+            let began = Instant::now();
+            ticket.hold.begin();
+            let answer = match ticket.hold.is_trusted() {
+                true => {
+                    ticket.hold.within_trust(watched(self.transport.send(client, request))).await
+                }
+                false => None,
+            };
+            let sent = Sent { ticket, endpoint, route, record };
+            match answer {
+                None => {
+                    self.saw(Outcome::Expired);
+                    sent.ticket.hold.finish(Outcome::Expired);
+                    Err(lease_expired().into())
+                }
+                Some((Err(error), phase)) => self.failed(sent, error, (phase, began.elapsed())),
+                Some((Ok(response), _)) => self.answered(sent, response),
+            }
         }
     }
 
