@@ -15,65 +15,55 @@
 --   ttl_too_large largest_us
 --   uninitialised
 --   too_new schema
-local meta, ready, leases, requests = KEYS[1], KEYS[2], KEYS[4], KEYS[6]
-local uses, weights, strikes, shun = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
-
-local schema, fence, mode, policy, largest_ttl, weighted, watched, identity, held, due, loading =
-  unpack(call('HMGET', meta, 'schema', 'fence', 'mode', 'policy', 'largest_ttl', 'weighted',
-    'failover_hold', 'identity', 'hold_until', 'due', 'loading'))
-local shut = closed(schema) or mode ~= 'exclusive' and {'shared'}
-  or ttl > tonumber(largest_ttl) and {'ttl_too_large', largest_ttl} or loading and {'loading'}
-if shut then
-  return shut
-end
-local by_share, last = policy == 'least_assigned', fence + 0
-local _ = last >= 0 and last <= LONGEST or refuse('fence')
-local _ = note or rare().ordered(orders, {})
-local info = watched == 'on' and call('INFO', 'replication')
-local same = not info or string.find(info, 'master_replid:' .. identity, 1, true)
-held = same and tonumber(held) or rare().hold(info, largest_ttl)
-if not ((tonumber(due) or 0) > now) then
-  due = rare().catch_up(by_share)
-end
-recalled(requests, by_share)
-local picked, choose = {}, nil
-if wants[1] and not paused and held <= now then
-  shun = shun and call('EXISTS', shun) == 1 and shun
-  if shun or exclusions > 0 or prefer ~= '' or policy == 'random' then
-    choose = rare().choice(excluded, exclusions, shun)
-    picked = choose[policy == 'random' and 'random' or 'first'](#wants, prefer, random)
-  else
-    picked = call('ZRANGE', ready, '0', text(#wants - 1))
+local wants, grants = nil, nil
+if not usual then
+  local answer = nil
+  answer, wants, grants = rare.supply()
+  if answer then
+    return answer
   end
 end
-local record, deadline, ends = {}, {}, text(now + ttl)
-local tail = ':' .. stamp .. ':' .. cooldown_us .. ':'
-for nth, id in ipairs(picked) do
-  local number, token, at = text(last + nth), tokens[wants[nth]], 4 * nth
-  grants[wants[nth]] = {id, number, ttl_us}
-  record[at - 3], record[at - 2] = token, number .. tail .. id
-  record[at - 1], record[at] = '@' .. id, token
+local reply, record, deadline = {'granted', '', '', '', '', ''}, {'', '', '', ''}, {'', ''}
+local place =
+  {'1', '2', '3', '4', '5', '6', '7', '8', '9', '10', '11', '12', '13', '14', '15', '16'}
+local struck = picked[1] and call('HMGET', strikes, unpack(picked))
+local tail, ends = ':' .. stamp .. ':' .. cooldown_us .. ':', format('%d', now + ttl)
+for nth = 1, #picked do
+  local id, number, at = picked[nth], format('%d', last + nth), wants and wants[nth] or nth
+  local token, strike, word = tokens[at], struck[nth], 5 * nth
+  reply[word - 3], reply[word - 2], reply[word - 1] = place[at], id, number
+  reply[word] = strike and match(strike, '^(%d+):%d+$') or '0'
+  reply[word + 1] = ttl_us
+  record[4 * nth - 3], record[4 * nth - 2] = token, number .. tail .. id
+  record[4 * nth - 1], record[4 * nth] = '@' .. id, token
   deadline[2 * nth - 1], deadline[2 * nth] = ends, id
 end
-if not next(grants) then
-  local none = (choose or rare().choice(excluded, exclusions, shun)).none
-  return rare().refused(barred, asked, paused, held, none)
+if grants and next(grants) then
+  reply = rare.merged(reply, #picked, grants)
 end
-local reply = told(strikes)
 if picked[1] then
-  local raised = weighted ~= '0' and rare().raised(picked, uses, weights)
+  local raised = weighted ~= '0' and rare.raised(picked, uses, KEYS[11])
   local _ = raised or call('ZCARD', uses)
-  local _ = may('HSET', meta, '', '') and may('ZREM', meta, '')
-    or rare().allowed(meta, {HSET = 2, ZREM = 1})
-  -- The one key that may not have been looked at comes first: an error there leaves nothing.
+  local lacks = not may('HSET', meta, '', '') and 'HSET' or not may('ZREM', meta, '') and 'ZREM'
+  if lacks then
+    error({err = 'NOPERM ' .. lacks})
+  end
+  -- The one key that may not have been looked at comes first: an error there leaves nothing. A
+  -- server searches a set from end to end while it is small and has no long member, which with
+  -- some hundred leases would be a third of a batch's cost: it gets one for a moment.
+  local many, long = #picked > 1, string.rep('-', 65)
+  if many then
+    deadline[2 * #picked + 1], deadline[2 * #picked + 2] = ends, long
+  end
   call('ZADD', leases, unpack(deadline))
+  local _ = many and call('ZREM', leases, long)
   call('HSET', requests, unpack(record))
   call('ZREM', ready, unpack(picked))
-  local _ = raised and call('ZADD', uses, unpack(raised))
-  for _, id in ipairs(raised and {} or picked) do
-    call('ZADD', uses, 'INCR', '1', id)
+  _ = raised and call('ZADD', uses, unpack(raised))
+  for nth = 1, raised and 0 or #picked do
+    call('ZADD', uses, 'INCR', '1', picked[nth])
   end
-  call('HSET', meta, 'fence', text(last + #picked), 'due',
+  call('HSET', meta, 'fence', format('%d', last + #picked), 'due',
     tonumber(due) < now + ttl and due or ends)
 end
 return reply

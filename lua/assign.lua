@@ -14,54 +14,41 @@
 --   ttl_too_large largest_us
 --   uninitialised
 --   too_new schema
-local meta, ready, uses, weights, strikes = KEYS[1], KEYS[2], KEYS[10], KEYS[11], KEYS[12]
-local requests, shun = KEYS[6], KEYS[13]
-local rare = rare()
-
-local schema, fence, mode, largest_ttl, due, loading =
-  unpack(call('HMGET', meta, 'schema', 'fence', 'mode', 'largest_ttl', 'due', 'loading'))
-local shut = closed(schema) or mode ~= 'shared' and {'exclusive'}
-  or ttl > tonumber(largest_ttl) and {'ttl_too_large', largest_ttl} or loading and {'loading'}
-if shut then
-  return shut
-end
-local _ = note or rare.ordered(orders, {})
-fence = fence + 0
-_ = fence >= 0 and fence <= LONGEST or refuse('fence')
-if not ((tonumber(due) or 0) > now) then
-  rare.catch_up(true)
-end
-
-recalled(requests, true)
-local choose, picked = rare.choice(excluded, exclusions, shun), {}
-if #wants > 0 and not paused then
-  -- A preferred one takes all; otherwise no more than one endpoint a token is needed.
-  picked = choose.first(#wants, prefer, random)
-  if picked[1] == prefer then
-    picked = {prefer}
+local wants = {1}
+if not usual then
+  local answer = nil
+  answer, wants = rare.spread()
+  if answer then
+    return answer
   end
 end
-if #picked == 0 then
-  return rare.refused(barred, asked, paused, 0, choose.none)
+local shares, scores = call('ZMSCORE', uses, unpack(picked)), {'', ''}
+local weight = weighted ~= '0' and call('HMGET', weights, unpack(picked)) or {}
+local struck = call('HMGET', strikes, unpack(picked))
+local reply, place = {'granted', '', '', '', '', ''}, rare and rare.places(picked)
+for nth = 1, #picked do
+  shares[nth] = tonumber(shares[nth] or 0.5)
 end
-
-local shares, weight = call('ZMSCORE', uses, unpack(picked)), call('HMGET', weights, unpack(picked))
-for nth, share in ipairs(shares) do
-  shares[nth] = tonumber(share or 0.5)
-end
-local place = places(picked)
-for turn, nth in ipairs(wants) do
-  local least = least_of(shares, place)
-  local heavy = rare.heft(weight[least])
+for turn = 1, #wants do
+  local least, heavy, word = 1, 1, 5 * turn
+  if rare then
+    least = rare.least_of(shares, place)
+    heavy = rare.heft(weight[least])
+  end
   shares[least] = (floor(shares[least] * heavy) + 1.5) / heavy
-  grants[nth] = {picked[least], text(fence + turn), '0'}
+  local strike = struck[least]
+  reply[word - 3], reply[word - 2] = format('%d', wants[turn]), picked[least]
+  reply[word - 1] = format('%d', last + turn)
+  reply[word] = strike and match(strike, '^(%d+):%d+$') or '0'
+  reply[word + 1] = '0'
 end
-local reply, scores = told(strikes), {}
-for nth, share in ipairs(shares) do
-  scores[2 * nth - 1], scores[2 * nth] = format('%.17g', share), picked[nth]
+for nth = 1, #picked do
+  scores[2 * nth - 1], scores[2 * nth] = format('%.17g', shares[nth]), picked[nth]
 end
-rare.allowed(meta, {HSET = 2})
+if not may('HSET', meta, '', '') then
+  error({err = 'NOPERM HSET'})
+end
 call('ZADD', uses, unpack(scores))
 call('ZADD', ready, unpack(scores))
-call('HSET', meta, 'fence', text(fence + #wants))
+call('HSET', meta, 'fence', format('%d', last + #wants))
 return reply

@@ -8,29 +8,12 @@
 --   ended (released|not_owner)+
 --   uninitialised
 --   too_new schema
-local meta, ready, cooling, parked = KEYS[1], KEYS[2], KEYS[3], KEYS[8]
-local uses, strikes = KEYS[10], KEYS[12]
-local asked, verdicts, key = integer(tostring(#ARGV / 6), 1, 16, 'verdicts'), {}, 12
-for nth = 1, asked do
-  name(ARGV[6 * nth - 5])
-  integer(ARGV[6 * nth - 4], 0, 2 * LONGEST, 'fence')
-  local verdict = {verdict_at(6 * nth - 3, key)}
-  verdicts[nth], key = verdict, verdict[5]
-end
-
-local schema, mode, last, first =
-  unpack(call('HMGET', meta, 'schema', 'mode', 'fence', 'first_fence'))
-local shut = closed(schema)
-if shut then
-  return shut
-end
-last, first = tonumber(last) or 0, tonumber(first) or 0
-local move = moves(true)
+local move = rare.moves(true)
 move.check_types()
 
 -- Keeps an endpoint from everybody, as far as nothing stronger does.
 local function keep_back(id, cooldown, code)
-  local till = text(now + cooldown)
+  local till = format('%d', now + cooldown)
   local place = call('HGET', parked, id)
   if place and string.sub(place, 1, 12) == 'quarantined:' then
     return
@@ -46,20 +29,15 @@ local function keep_back(id, cooldown, code)
   end
 end
 
-local reply = {'ended'}
 for nth = 1, asked do
-  local id, fence = ARGV[6 * nth - 5], tonumber(ARGV[6 * nth - 4])
-  local cooldown, strike, code, rest, site = unpack(verdicts[nth], 1, 5)
-  local granted = mode == 'shared' and fence > first and fence <= last
-  reply[nth + 1] = 'not_owner'
-  if granted and call('ZSCORE', uses, id) then
-    reply[nth + 1] = 'released'
-    judge(id, fence, strike, call('HGET', strikes, id), text(last))
+  local id, fence, code = ids[nth], fences[nth], codes[nth]
+  if reply[nth + 1] == 'released' then
+    rare.judge(id, fence, reasons[nth], call('HGET', strikes, id), format('%d', last))
     -- Who has enabled it since that grant knew better.
     local enabled = code and tonumber(call('HGET', strikes, '@' .. id)) or 0
-    keep_back(id, cooldown, fence > enabled and code or nil)
-    if rest > 0 then
-      shun(KEYS[site], id, rest)
+    keep_back(id, cooldowns[nth], fence > enabled and code or nil)
+    if (rests[nth] or 0) > 0 then
+      rare.shun(sites[nth], id, rests[nth])
     end
   end
 end

@@ -8,65 +8,61 @@
 --   ended (released|not_owner)+
 --   uninitialised
 --   too_new schema
-local meta, leases, requests, uses, strikes = KEYS[1], KEYS[4], KEYS[6], KEYS[10], KEYS[12]
-
-local schema, policy, last, due = unpack(call('HMGET', meta, 'schema', 'policy', 'fence', 'due'))
-local shut = closed(schema)
-if shut then
-  return shut
-end
-local ids, fences, owns = {}, {}, {}
-for nth, record in ipairs(call('HMGET', requests, unpack(tokens))) do
-  local fence, id = string.match(record or '', '^(%d+):%d+:%d+:(.+)$')
-  ids[nth], fences[nth], owns[nth] = id or '', fence, '@' .. (id or '')
-end
-local owners = call('HMGET', requests, unpack(owns))
-local deadlines = call('ZMSCORE', leases, unpack(ids))
-local orders = string.sub(meta, 1, -5) .. 'orders'
-ids[asked + 1] = '.'
-local standing = call('HMGET', orders, unpack(ids))
-local _ = standing[asked + 1] or rare().ordered(orders, {})
-
--- Those that are valid, as positions, and whether they just become ready or cool.
-local reply, ended, struck, plain = {'ended'}, {}, false, true
-for nth, one in ipairs(tokens) do
-  -- A record that its endpoint does not point back to is of a lease that is over.
-  local valid = owners[nth] == one and tonumber(deadlines[nth] or 0) > now and not seen[one]
-  reply[nth + 1] = valid and 'released' or 'not_owner'
-  if valid then
-    seen[one], ended[#ended + 1] = true, nth
-    struck = struck or reasons[nth] ~= 'keep'
-    plain = plain and not standing[nth] and not codes[nth] and rests[nth] == 0
-  end
-end
-if not ended[1] then
-  return reply
-end
-local owner, gone, order, code, ready_at = {}, {}, {}, {}, {}
-for nth, at in ipairs(ended) do
-  owner[nth], order[nth], code[nth] = ids[at], standing[at], codes[at]
-  gone[2 * nth - 1], gone[2 * nth] = tokens[at], owns[at]
-  ready_at[nth] = now + cooldowns[at]
-end
-local records = struck and call('HMGET', strikes, unpack(owner)) or {}
-local by_share = policy == 'least_assigned'
-local ranks = plain and by_share and call('ZMSCORE', uses, unpack(owner)) or {}
-local move = not plain and rare().moves(by_share)
-if move then
+local by_share, move, cool, free, soonest = policy == 'least_assigned', nil, {}, {'', ''}, nil
+if not plain then
+  move = rare.moves(by_share)
   move.check_types()
 else
-  free(owner, ready_at, ranks, due, struck)
+  local _ = rare and rare.ordered(orders, {})
+  local ranks = by_share and call('ZMSCORE', uses, unpack(owner)) or {}
+  local cools, frees = 0, 0
+  for nth = 1, number do
+    -- Those of one call keep their order.
+    local at, id = ready_at[nth] + nth - 1, owner[nth]
+    if ready_at[nth] > now then
+      cool[cools + 1], cool[cools + 2], cools = format('%d', at), id, cools + 2
+      soonest = soonest or at
+      soonest = at < soonest and at or soonest
+    else
+      free[frees + 1], free[frees + 2], frees = ranks[nth] or format('%d', at), id, frees + 2
+    end
+  end
+  -- The command that the user lacks of those behind the first write.
+  local lacks = not may('HDEL', meta, '') and 'HDEL' or not may('ZREM', meta, '') and 'ZREM'
+    or (rare or soonest) and not may('HSET', meta, '', '') and 'HSET'
+  if lacks then
+    error({err = 'NOPERM ' .. lacks})
+  end
+  -- These keys have not been looked at: they come first, and an error leaves nothing.
+  if soonest then
+    local _ = frees > 0 and call('ZCARD', ready)
+    call('ZADD', cooling, unpack(cool))
+    _ = soonest < (tonumber(due) or 0) and call('HSET', meta, 'due', format('%d', soonest))
+  end
+  local _ = frees > 0 and call('ZADD', ready, unpack(free))
 end
 call('HDEL', requests, unpack(gone))
 call('ZREM', leases, unpack(owner))
-for nth, at in ipairs(ended) do
-  if records[nth] or reasons[at] == 'add' then
-    rare().judge(owner[nth], fences[at], reasons[at], records[nth], last or '0')
-  end
-  if rests[at] > 0 then
-    rare().shun(KEYS[sites[at]], owner[nth], rests[at])
+if rare then
+  for nth = 1, number do
+    local at = ended[nth]
+    if records[nth] or reasons[at] == 'add' then
+      local fence = match(leased[at], '^%d+')
+      rare.judge(owner[nth], fence, reasons[at], records[nth], last or '0')
+    end
+    if (rests[at] or 0) > 0 then
+      rare.shun(sites[at], owner[nth], rests[at])
+    end
   end
 end
 local _ = move and move.settle(owner, order, code, ready_at)
-tell(ARGV[#ARGV], ready_at, order, code)
+-- Tells those who listen when one has become ready. Who may not publish gives back all the same.
+if ARGV[#ARGV] ~= '' then
+  for nth = 1, number do
+    if ready_at[nth] <= now and not order[nth] and not code[nth] then
+      pcall(call, 'SPUBLISH', ARGV[#ARGV], '')
+      break
+    end
+  end
+end
 return reply

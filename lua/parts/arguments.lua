@@ -1,4 +1,26 @@
--- Arguments, checked.
+-- No failover loses more grants than this.
+local MOST_LOST = 1048576
+
+-- A whole number as commands take it.
+local function text(number)
+  return format('%d', number)
+end
+
+-- Ends the call, which has written nothing yet.
+local function refuse(what)
+  error({err = 'BADCALL ' .. what})
+end
+
+-- Why a pool with this schema number cannot be used here, if it cannot.
+local function closed(schema)
+  if not schema then
+    return {'uninitialised'}
+  elseif schema ~= SCHEMA then
+    return {'too_new', schema}
+  end
+end
+
+-- A whole number that is an argument.
 local function integer(argument, least, most, what)
   local number = argument and string.find(argument, '^%d+$') and tonumber(argument)
   if not number or number < least or number > most then

@@ -5,7 +5,7 @@ local function wait_for_place(passages, most, passage, hold)
   if #passage ~= 32 or string.find(passage, '%X') then
     refuse('passage')
   end
-  local past, last = '(' .. text(now), now + hold
+  local past, last = '(' .. stamp, now + hold
   if call('ZCOUNT', passages, past, '+inf') < most
     or tonumber(call('ZSCORE', passages, passage) or 0) > now
   then
@@ -29,10 +29,9 @@ local function may_take_place(passages)
 end
 
 local function take_place(passages, passage, hold)
-  call('ZREMRANGEBYSCORE', passages, '-inf', text(now))
+  call('ZREMRANGEBYSCORE', passages, '-inf', stamp)
   call('ZADD', passages, text(now + hold), passage)
   -- A ttl that there is becomes longer and never shorter.
   local keep = math.ceil(hold / 1000) + MARGIN_MS
-  call('PEXPIRE', passages, keep, 'NX')
-  call('PEXPIRE', passages, keep, 'GT')
+  local _ = call('PEXPIRE', passages, keep, 'GT') == 1 or call('PEXPIRE', passages, keep, 'NX')
 end

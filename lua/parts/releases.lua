@@ -1,11 +1,12 @@
 -- What release is asked for, one to 16 tokens with their verdicts. Straight down.
-local asked = (#ARGV - 1) / 5
+local width, asked, tokens = 5, (#ARGV - 1) / 5, {''}
 if asked ~= floor(asked) or asked < 1 or asked > 16 then
-  refuse('releases')
+  error({err = 'BADCALL releases'})
 end
-local tokens, cooldowns, reasons, codes, rests, sites, seen = {}, {}, {}, {}, {}, {[0] = 12}, {}
 for nth = 1, asked do
-  tokens[nth] = token(ARGV[5 * nth - 4])
-  cooldowns[nth], reasons[nth], codes[nth], rests[nth], sites[nth] =
-    verdict_at(5 * nth - 3, sites[nth - 1])
+  local one = ARGV[5 * nth - 4]
+  if #one ~= 32 or not find(one, '^%x+$') then
+    error({err = 'BADCALL token'})
+  end
+  tokens[nth] = one
 end

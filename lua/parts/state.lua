@@ -31,9 +31,9 @@ local function save()
     ends = max(ends, till + LINGER, probe + LINGER)
   end
   if number == 0 then
-    state = format('%.0f:%.0f:%.0f', now, tat, pace)
+    state = format('%d:%d:%d', now, tat, pace)
   else
-    state = format('%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f', now, tat, pace, till, number, level, probe)
+    state = format('%d:%d:%d:%d:%d:%d:%d', now, tat, pace, till, number, level, probe)
   end
   call('SET', KEYS[1], state, 'PX', math.ceil((ends - now) / 1000) + MARGIN_MS)
 end

@@ -15,9 +15,9 @@ pub(crate) struct Command {
     pub(crate) header: &'static str,
 }
 
-/// Joins each script from its parts and its own file. What is in braces goes into a function that
-/// makes it, for calls that need something of it: most do not, and making functions is a good part
-/// of what a call costs.
+/// Joins each script from its parts and its own file. What is in braces is made only by calls that
+/// are not `usual`, as the parts before it find: making functions is a good part of what a call
+/// costs. Then it is in `rare`.
 macro_rules! commands {
     ($(
         $name:ident $file:literal $flags:literal [$($part:literal)*]
@@ -29,9 +29,9 @@ macro_rules! commands {
                 "#!lua", $flags, "\n",
                 $(include_str!(concat!("../../lua/parts/", $part, ".lua")),)*
                 $(
-                    "local function rare()\n",
+                    "local rare = not usual and (function()\n",
                     $(include_str!(concat!("../../lua/parts/", $rare, ".lua")),)*
-                    "return {", $(stringify!($made), "=", stringify!($made), ",",)* "}\nend\n",
+                    "return {", $(stringify!($made), "=", stringify!($made), ",",)* "}\nend)()\n",
                     $(include_str!(concat!("../../lua/parts/", $after, ".lua")),)*
                 )?
                 include_str!(concat!("../../lua/", $file, ".lua")),
@@ -58,24 +58,24 @@ commands! {
     DESTROY "destroy" "" ["start" "arguments" "allowed" "audit"] STATE, "by? config_version?";
     AUDIT "audit" " flags=no-writes" ["start" "arguments"] &["meta", "audit"], "before? limit";
     ACQUIRE "acquire" ""
-        ["start" "request"] => {"arguments" "allowed" "orders" "weight" "moves" "sweep" "choice"
-            "batch" "hold": ids_at choice catch_up recall refused raised hold allowed ordered} ["recalled"]
+        ["start" "acquire_one" "request" "offer"] => {"arguments" "allowed" "orders" "weight" "moves"
+            "sweep" "choice" "recall" "hold" "supply": supply merged raised} []
         STATE,
         "ttl_us cooldown_us random prefer tokens token+ exclude*";
     ASSIGN "assign" ""
-        ["start" "request"] => {"arguments" "allowed" "orders" "weight" "moves" "sweep" "choice"
-            "batch": ids_at choice catch_up recall refused heft allowed ordered}
-        ["recalled" "least"]
+        ["start" "assign_one" "request" "share"] => {"arguments" "allowed" "orders" "weight" "moves"
+            "sweep" "choice" "recall" "least" "spread": spread places least_of heft} []
         STATE,
         "ttl_us cooldown_us random prefer tokens token+ exclude*";
     RENEW "renew" " flags=allow-oom" ["start" "arguments"] &["meta", "leases", "requests"],
         "token ttl_us";
     RELEASE "release" " flags=allow-oom"
-        ["start" "arguments" "verdict" "releases"] => {"allowed" "orders" "weight" "moves"
-            "strikes": moves judge shun ordered} [] STATE,
+        ["start" "release_one" "releases" "verdicts" "endings"] => {"arguments" "allowed" "orders"
+            "weight" "moves" "strikes": moves judge shun ordered} [] STATE,
         "(token cooldown_us strike quarantine? shun_us)+ hint?";
     JUDGE "judge" " flags=allow-oom"
-        ["start" "arguments" "allowed" "weight" "orders" "moves" "strikes" "verdict"] STATE,
+        ["start" "judgements" "verdicts" "evidence"] => {"arguments" "allowed" "weight" "orders"
+            "moves" "strikes": moves judge shun} [] STATE,
         "(id fence cooldown_us strike quarantine? shun_us)+";
     CANCEL "cancel" " flags=allow-oom"
         ["start" "arguments" "allowed" "weight" "orders" "moves" "sweep"] STATE,
@@ -92,7 +92,7 @@ commands! {
         &["meta", "ready", "cooling", "leases", "requests", "cancelled", "parked",
           "members", "uses", "strikes", "weights"],
         "orders after? limit";
-    STRAY "stray" " flags=no-writes" ["start" "sense" "findings"]
+    STRAY "stray" " flags=no-writes" ["start" "arguments" "sense" "findings"]
         &["meta", "former", "members", "weights", "strikes"],
         "orders part cursor";
     SETTINGS "settings" " flags=no-writes" ["start"] &["meta"], "";
@@ -103,12 +103,12 @@ commands! {
         ["start" "arguments" "allowed" "weight" "orders" "audit" "moves" "note" "sense" "repair"
             "claims"] STATE,
         "by? config_version? part cursor";
-    REPORT "report" " flags=no-writes" ["start"] &["meta"], "";
-    RIGHTS "rights" " flags=no-writes" ["start"] &["meta"], "";
-    REMAINS "remains" " flags=no-writes" ["start"]
+    REPORT "report" " flags=no-writes" ["start" "arguments"] &["meta"], "";
+    RIGHTS "rights" " flags=no-writes" ["start" "arguments"] &["meta"], "";
+    REMAINS "remains" " flags=no-writes" ["start" "arguments"]
         &["meta", "ready", "cooling", "leases", "parked", "members", "uses", "weights", "strikes",
           "former"], "";
-    FORGET "forget" "" ["start"] &["meta", "audit"], "";
+    FORGET "forget" "" ["start" "arguments"] &["meta", "audit"], "";
     ADD "add" "" ["start" "arguments" "allowed" "members" "weight" "orders" "audit" "moves"] STATE,
         "by? config_version? (id weight assignments?)*";
     REMOVE "remove" ""
@@ -130,18 +130,19 @@ commands! {
         ["start" "arguments" "allowed" "orders" "audit"] &["meta"], "by? config_version? orders";
     RESUME "resume" "" ["start" "arguments" "allowed" "orders" "audit"] &["meta"],
         "by? config_version? orders what";
-    BUDGET_RESERVE "budget/reserve" "" ["budget" "state" "places"] &["budget"],
+    BUDGET_RESERVE "budget/reserve" ""
+        ["instant" "reserve_one" "budget" "state" "places"] &["budget"],
         "interval_us burst probe_us empty (most passage hold_us)*";
-    BUDGET_UNDO "budget/undo" " flags=allow-oom" ["budget" "state"] &["budget"],
+    BUDGET_UNDO "budget/undo" " flags=allow-oom" ["instant" "budget" "state"] &["budget"],
         "tat interval_us probe";
-    BUDGET_PAUSE "budget/pause" " flags=allow-oom" ["budget" "state"] &["budget"],
+    BUDGET_PAUSE "budget/pause" " flags=allow-oom" ["instant" "budget" "state"] &["budget"],
         "known asked_us first_us longest_us";
-    BUDGET_SETTLE "budget/settle" " flags=allow-oom" ["budget" "state"] &["budget"],
+    BUDGET_SETTLE "budget/settle" " flags=allow-oom" ["instant" "budget" "state"] &["budget"],
         "known interval_us burst what";
-    BUDGET_RESET "budget/reset" " flags=allow-oom" ["budget" "state"] &["budget"], "";
-    BUDGET_ENTER "budget/enter" "" ["budget" "places"] &["passages"],
+    BUDGET_RESET "budget/reset" " flags=allow-oom" ["instant" "budget" "state"] &["budget"], "";
+    BUDGET_ENTER "budget/enter" "" ["instant" "budget" "places"] &["passages"],
         "most passage hold_us";
-    BUDGET_LEAVE "budget/leave" " flags=allow-oom" ["budget"] &["passages"], "passage+";
+    BUDGET_LEAVE "budget/leave" " flags=allow-oom" ["instant" "budget"] &["passages"], "passage+";
 }
 
 impl Command {

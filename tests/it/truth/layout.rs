@@ -102,8 +102,11 @@ fn whole(score: f64) -> u64 {
 pub(crate) type Flaw = &'static [(&'static str, &'static str)];
 
 /// The token of a lease that ran out goes on to end whatever lease its endpoint has then.
-pub(super) const OLD_TOKENS_END_LEASES: Flaw =
-    &[("if id == ids[nth] then", "if false then"), ("valid = owners[nth] == one and ", "valid = ")];
+pub(super) const OLD_TOKENS_END_LEASES: Flaw = &[
+    ("if id == ids[nth] then", "if false then"),
+    ("valid = owners[nth] == one and ", "valid = "),
+    ("call('HGET', requests, own) ~= one", "false"),
+];
 
 /// Leases are taken back whether or not their deadlines have passed.
 pub(super) const DEADLINES_DO_NOT_COUNT: Flaw = &[
@@ -115,8 +118,10 @@ pub(super) const DEADLINES_DO_NOT_COUNT: Flaw = &[
 ];
 
 /// A lease whose deadline has passed can be released while nobody has taken it back.
-pub(super) const RELEASES_ARE_NEVER_LATE: Flaw =
-    &[("and tonumber(deadlines[nth] or 0) > now and", "and deadlines[nth] and")];
+pub(super) const RELEASES_ARE_NEVER_LATE: Flaw = &[
+    ("and tonumber(deadlines[nth] or 0) > now\n", "and deadlines[nth]\n"),
+    ("(call('ZSCORE', leases, id) or 0) + 0 <= now", "not call('ZSCORE', leases, id)"),
+];
 
 /// Who ran out its lease does not rest.
 pub(super) const NO_COOLDOWN_AFTER_EXPIRY: Flaw = &[(

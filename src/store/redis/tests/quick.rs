@@ -18,6 +18,25 @@ async fn tokens_are_looked_up_by_hash() {
     assert_ne!(encoding, "hashtable");
 }
 
+/// The twin takes its leases one by one: those are searched for from end to end while they are few.
+#[tokio::test]
+async fn leases_of_a_batch_are_found_without_a_search() {
+    let (batch, one_by_one) = (pool(4).await, pool(4).await);
+    let mut request = AcquireRequest::new(batch.pool(), Token::random(), TTL);
+    request.tokens.push(Token::random());
+    let reply = batch.store.acquire(request).await.unwrap();
+    let AcquireReply::Granted(grants) = reply else { panic!("{reply:?}") };
+    release(&batch, &grants[0], Verdict::default()).await.unwrap();
+    grant(&one_by_one).await;
+    for (redis, by_rank) in [(&batch, true), (&one_by_one, false)] {
+        let leases = redis.key("leases");
+        let encoding: String = redis.send(&format!("OBJECT ENCODING {leases}")).await;
+        assert_eq!(encoding == "skiplist", by_rank, "{encoding}");
+        assert_eq!(redis.send::<usize>(&format!("ZCARD {leases}")).await, 1);
+        in_order(redis).await;
+    }
+}
+
 async fn due(redis: &Redis) -> u64 {
     redis.send(&format!("HGET {} due", redis.key("meta"))).await
 }

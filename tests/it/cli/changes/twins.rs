@@ -56,8 +56,10 @@ async fn a_release_past_an_order_is_found() {
     assert_eq!(found(world).await, [Wrong::GrantedAfterOrder, Wrong::GrantedAgainstOrder]);
 }
 
-const RELEASES_KNOW_NO_ORDERS: Flaw =
-    &[("standing = call('HMGET', orders, unpack(ids))", "standing = {[asked + 1] = orders}")];
+const RELEASES_KNOW_NO_ORDERS: Flaw = &[
+    ("standing = call('HMGET', orders, unpack(ids))", "standing = {[asked + 1] = orders}"),
+    ("if order or not note", "if not note"),
+];
 
 /// A worker's script grants although the pool is paused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,7 +73,10 @@ async fn a_grant_of_a_paused_pool_is_found() {
     assert_eq!(found(world).await, [Wrong::GrantedAfterOrder, Wrong::GrantedAgainstOrder]);
 }
 
-const GRANTS_KNOW_NO_PAUSE: Flaw = &[("if wants[1] and not paused and", "if wants[1] and")];
+const GRANTS_KNOW_NO_PAUSE: Flaw = &[
+    ("if wants[1] and not paused and", "if wants[1] and"),
+    ("if paused or not note", "if not note"),
+];
 
 /// Somebody puts an endpoint back that is out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
