@@ -61,10 +61,15 @@ impl Cargo {
 pub(crate) fn load(response: Response, mut cargo: Cargo, info: LeaseInfo) -> Response {
     let url = response.url().clone();
     let (mut parts, body) = http::Response::<Body>::from(response).into_parts();
-    parts.extensions.insert(info);
-    // The way through http::Response loses the URL; this is how reqwest takes it back.
-    if let Ok(mut carrier) = http::Response::builder().url(url).body(()) {
-        parts.extensions.extend(mem::take(carrier.extensions_mut()));
+    // The way through http::Response loses the URL; this is how reqwest takes it back. It is put
+    // among the other extensions, for a map of its own would be made for it alone.
+    let mut carrier = http::Response::builder();
+    if let Some(extensions) = carrier.extensions_mut() {
+        mem::swap(extensions, &mut parts.extensions);
+    }
+    let mut carrier = carrier.url(url);
+    if let Some(extensions) = carrier.extensions_mut() {
+        mem::swap(extensions, &mut parts.extensions);
     }
     let body = if is_over(&body) {
         cargo.look(true);
@@ -76,7 +81,10 @@ pub(crate) fn load(response: Response, mut cargo: Cargo, info: LeaseInfo) -> Res
         let trailers = parts.version == Version::HTTP_2;
         Body::wrap(LeasedBody::new(body, cargo, trailers))
     };
-    Response::from(http::Response::from_parts(parts, body))
+    let mut response = Response::from(http::Response::from_parts(parts, body));
+    // Not before: with the URL still in it, the map would have to grow.
+    response.extensions_mut().insert(info);
+    response
 }
 
 /// Nothing will come: `is_end_stream` alone misses empty bodies below a decoder.

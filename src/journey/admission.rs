@@ -21,6 +21,23 @@ impl<T: Transport> Journey<'_, T> {
     /// Waits for the site's budget, then for a lease, holding none meanwhile.
     pub(super) async fn admit(&mut self, left: Left) -> Result<Ticket, Error> {
         let mut prefer = None;
+        // Most requests go out once, and should not carry the state of a second time with them.
+        if left.is_something() {
+            match Box::pin(self.readmit(left)).await? {
+                Ok(ticket) => return Ok(ticket),
+                Err(endpoint) => prefer = endpoint,
+            }
+        }
+        if let Some(ticket) = Box::pin(self.admit_now(prefer.clone())).await? {
+            return Ok(ticket);
+        }
+        self.suspects.let_go();
+        // Most requests need not wait, and should not carry a waiter's state with them.
+        Box::pin(self.wait(prefer)).await
+    }
+
+    /// Goes on with what a send has left; else says which endpoint would be preferred.
+    async fn readmit(&mut self, left: Left) -> Result<Result<Ticket, Option<EndpointId>>, Error> {
         if let Some(mut passage) = left.passage {
             let hold = {
                 let mut lease = Box::pin(self.lease(None));
@@ -32,33 +49,29 @@ impl<T: Transport> Journey<'_, T> {
                 }
             };
             if self.gate().lets(&mut passage) {
-                return Ok(Ticket { hold, passage });
+                return Ok(Ok(Ticket { hold, passage }));
             }
             // The next passage may need its places.
             drop(passage);
             if let Some(passage) = self.gate().try_pass() {
-                return Ok(Ticket { hold, passage });
+                return Ok(Ok(Ticket { hold, passage }));
             }
             hold.finish(Outcome::Unused);
         }
+        let mut prefer = None;
         if let Some(mut hold) = left.hold {
             if hold.lasts_for(&self.site)
                 && let Some(passage) = self.gate().try_pass()
             {
                 hold.set_site(Some(self.site.clone()));
-                return Ok(Ticket { hold, passage });
+                return Ok(Ok(Ticket { hold, passage }));
             }
             prefer = Some(hold.endpoint().id().clone());
             hold.finish(Outcome::Success);
             // What gives leases back comes first, and the endpoint is free when it is asked for.
             yield_now().await;
         }
-        if let Some(ticket) = Box::pin(self.admit_now(prefer.clone())).await? {
-            return Ok(ticket);
-        }
-        self.suspects.let_go();
-        // Most requests need not wait, and should not carry a waiter's state with them.
-        Box::pin(self.wait(prefer)).await
+        Ok(Err(prefer))
     }
 
     /// Takes lease and slot together if neither needs a wait.

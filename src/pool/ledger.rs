@@ -206,7 +206,10 @@ impl State {
         if !self.failing.until(endpoint).is_some_and(failed_later) {
             self.away.remove(endpoint);
             if served {
-                self.weak.remove(endpoint);
+                // As in `Timed`, a healthy pool is not hashed for.
+                if !self.weak.is_empty() {
+                    self.weak.remove(endpoint);
+                }
                 self.failing.remove(endpoint);
             }
         }

@@ -22,6 +22,10 @@ impl Timed {
     }
 
     pub(super) fn remove(&mut self, endpoint: &EndpointId) {
+        // Unlike a look, taking out hashes also where there is nothing.
+        if self.until.is_empty() {
+            return;
+        }
         if let Some(until) = self.until.remove(endpoint) {
             self.order.remove(&(until, endpoint.clone()));
         }
