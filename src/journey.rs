@@ -57,6 +57,8 @@ pub(crate) struct Journey<'a, T> {
     patience: Duration,
     trip: Trip,
     suspects: Suspects,
+    /// An attempt that a reload has overtaken has been left out of the count.
+    overtaken: bool,
     /// Endpoints that are only taken when no other one is free.
     avoid: &'a [EndpointId],
     /// What the store left unanswered when it was asked without a wait.
@@ -135,6 +137,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             patience: options.max_wait.unwrap_or(pool.settings().max_wait),
             trip: Trip::default(),
             suspects: Suspects::default(),
+            overtaken: false,
             avoid: &options.avoid,
             doubt: None,
         })

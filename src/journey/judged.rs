@@ -136,7 +136,7 @@ impl<T: Transport> Journey<'_, T> {
         }
         // The first send may still be reading a stream.
         if self.may_try_another() && self.replay.can_follow() {
-            self.suspects.add(sent.ticket.hold, &sent.record, &self.site);
+            self.suspects.add(sent.ticket.hold, &sent.endpoint, &sent.record, &self.site);
             return Ok(Step::Again(Left { failure: Some(fault), ..Left::default() }));
         }
         let (outcome, is_an_answer) = self.suspects.conclude(&sent.record, &self.site);
@@ -151,12 +151,14 @@ impl<T: Transport> Journey<'_, T> {
     }
 
     /// Gives a lease back after a failed attempt. What a reload has changed meanwhile is not blamed
-    /// for what it was before, and may be tried again.
+    /// for what it was before, and may be tried again: once, for it may change all the time.
     fn settle(&mut self, hold: Hold, outcome: Outcome, is_current: bool) {
         if is_current {
             return hold.finish(outcome);
         }
-        self.trip.failed.pop();
+        if !mem::replace(&mut self.overtaken, true) {
+            self.trip.failed.pop();
+        }
         hold.finish(Outcome::LocalFault);
     }
 
