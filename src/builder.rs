@@ -107,8 +107,9 @@ impl LeaseBuilder {
     /// Settings of the endpoints' clients: user agent, default headers, cookie jar, decoders.
     ///
     /// This crate's own settings go on top: the endpoint as the one proxy, no system proxy, no
-    /// redirects and retries of reqwest's own, connect timeout, TLS, idle connections. A jar is
-    /// shared by endpoints only if the template gives all clients the same one.
+    /// redirects and retries of reqwest's own, connect timeout, TLS, idle connections. So a
+    /// template's roots and client certificates have no effect: those go to `tls` (feature
+    /// `rustls`). A jar is shared by endpoints only if the template gives all clients the same one.
     ///
     /// A unix socket is refused, and so are secrets among the default headers (`Authorization`,
     /// `Cookie`, `Proxy-Authorization`), for they would go along redirects to other hosts. A
@@ -123,7 +124,8 @@ impl LeaseBuilder {
         self
     }
 
-    /// TLS settings for targets and https proxies. Default: the system's roots.
+    /// TLS settings for targets and https proxies: roots of your own, a client certificate.
+    /// Default: the system's roots, which on Linux the variable `SSL_CERT_FILE` replaces.
     ///
     /// ALPN is overwritten with what reqwest speaks; each endpoint gets a session store of its
     /// own, whatever `resumption` says.

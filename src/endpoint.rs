@@ -256,7 +256,7 @@ pub enum InvalidEndpoint {
 impl fmt::Display for InvalidEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotAUrl => "the url is not a valid URL",
+            Self::NotAUrl => "the url is not a valid URL, as http://host:8080 is one",
             Self::TooLong => "the url is longer than 2048 bytes",
             Self::UnknownScheme => {
                 "the url's scheme is none of http, https, socks4, socks4a, socks5, socks5h"

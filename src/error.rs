@@ -109,6 +109,13 @@ impl Error {
         Self::new(Kind::Inventory, message)
     }
 
+    /// The same with where it is, in front of what it is.
+    pub(crate) fn within(mut self, place: impl fmt::Display) -> Self {
+        let inner = self.inner();
+        inner.message = format!("{place}, {}", inner.message).into();
+        self
+    }
+
     pub(crate) fn with_retry_after(mut self, after: Duration) -> Self {
         self.inner().retry_after = Some(after);
         self

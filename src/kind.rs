@@ -8,17 +8,19 @@ use std::fmt;
 pub enum Kind {
     /// A name, builder value or option is not valid.
     Config,
-    /// The inventory was refused; the message names line and column.
+    /// The inventory was refused; the message names file, line and column.
     Inventory,
     /// A request asks for what a leased request cannot do (HTTP/3, say).
     UnsupportedRequest,
-    /// No endpoint came free within the wait.
+    /// No endpoint came free within the wait: more endpoints, fewer requests, or a longer
+    /// [`PoolBuilder::max_wait`](crate::PoolBuilder::max_wait).
     PoolExhausted,
-    /// An administrator has paused the pool.
+    /// An administrator has paused the pool; [`Order::Resume`](crate::Order::Resume) ends that.
     PoolPaused,
     /// The pool is being loaded and not open yet.
     PoolLoading,
     /// The pool has no state: it was never set up, or its state was lost.
+    /// [`Pool::set_up`](crate::Pool::set_up) or the program's `init` sets one up.
     PoolUninitialised,
     /// The pool's state was written by another version of this crate, in a layout that is unknown
     /// here.
@@ -38,17 +40,19 @@ pub enum Kind {
     StoreRefused,
     /// A call to the store breaks its rules (a ttl over the largest, say).
     InvalidCall,
-    /// The wait for the site's budget would be longer than allowed.
+    /// The wait for the site's budget would be longer than allowed;
+    /// [`Error::retry_after`](crate::Error::retry_after) tells how long.
     BudgetExceeded,
     /// The site went on answering 429 or 503 after as many pauses as it was given.
     SiteRefuses,
     /// The endpoint could not be reached, or hung up instead of opening a tunnel, after all attempts.
     ProxyUnreachable,
-    /// The endpoint refused its credentials, after all attempts.
+    /// The endpoint, or over plain http perhaps the site, refused the credentials, after all
+    /// attempts. [`Error::tried`](crate::Error::tried) tells which endpoints.
     CredentialsRefused,
     /// The endpoint's own rules forbid the target, after all attempts.
     ProxyDenied,
-    /// The lease ran out before the exchange was over.
+    /// The lease ran out before the exchange was over: a longer ttl, or renewal.
     LeaseExpired,
     /// The request's own time was up while it waited for budget or lease.
     TimedOut,

@@ -26,6 +26,8 @@
 //! It is for permitted public pages. Budgets are per site and shared by all endpoints: a change
 //! of endpoint never gets around a site's limit.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 // So that the servers that tests start are one file for unit and integration tests.
 #[cfg(all(test, feature = "redis"))]
 extern crate self as reqwest_lease;

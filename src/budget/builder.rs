@@ -25,6 +25,20 @@ use crate::error::Error;
 /// - pauses: as [`Pauses::new`] says
 /// - most sites: 100,000, some 40 MB, and up to 100 MB where budgets are shared
 /// - most waiting before one bucket: 100,000
+///
+/// ```
+/// use reqwest_lease::{Budget, Budgets};
+///
+/// let budgets = Budgets::builder()
+///     .default(Budget::per_second(2))
+///     .site("shop.example", Budget::per_minute(20))
+///     .suffix("news.example", Budget::per_second(1)) // and all below it
+///     .unlimited("127.0.0.1")
+///     .build()?;
+/// # let _ = budgets;
+/// assert!(Budgets::builder().default(Budget::per_second(0)).build().is_err());
+/// # Ok::<(), reqwest_lease::Error>(())
+/// ```
 #[derive(Clone)]
 #[must_use]
 pub struct BudgetsBuilder {

@@ -66,7 +66,12 @@ impl TomlSource {
                 (lookup, read_file(path).map(|text| Arc::new(Secret::new(text))))
             }
         };
-        let read = text.and_then(|text| document::parse(text.expose(), &lookup));
+        let read = text.and_then(|text| {
+            document::parse(text.expose(), &lookup).map_err(|error| match &self.origin {
+                Origin::Text(_) => error,
+                Origin::File(path) => error.within(format_args!("{path:?}")),
+            })
+        });
         self.has_read(lookup.files.into_inner(), read.is_err());
         read
     }

@@ -23,6 +23,25 @@ use crate::verdict::{DefaultJudge, Judge};
 ///
 /// Without a [`store`](Self::store) the pool is kept in the memory of this process, and its
 /// members are those of the inventory.
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_lease::{Endpoint, EndpointId, Inventory, Policy, Pool, PoolName};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let endpoint = Endpoint::new(EndpointId::new("a")?, "http://127.0.0.1:1", None)?;
+/// # let inventory = Inventory::from_endpoints([endpoint])?;
+/// let pool = Pool::builder(PoolName::new("vn")?, inventory)
+///     .policy(Policy::LeastAssigned)
+///     .ttl(Duration::from_secs(30))
+///     .max_wait(Duration::from_secs(5))
+///     .build()
+///     .await?;
+/// assert_eq!(pool.status().await?.ready, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use]
 pub struct PoolBuilder {
     name: PoolName,

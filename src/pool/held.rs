@@ -14,7 +14,30 @@ use crate::site::Site;
 /// It is renewed until its last clone is dropped, within the pool's largest lifetime, and then
 /// given back with the worst that its requests saw, or as unused. Hand it to a request with
 /// [`LeaseOptions::held`](crate::LeaseOptions::held). Budgets are waited for as usual, so keep
-/// it for what belongs together and no longer.
+/// it for what belongs together and no longer. It has nothing to do with the hold after a failover,
+/// in which a whole pool grants nothing.
+///
+/// ```
+/// use reqwest_lease::{Endpoint, EndpointId, Inventory, LeaseMiddleware, LeaseOptions};
+/// use reqwest_lease::{Pool, PoolName};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let endpoint = Endpoint::new(EndpointId::new("a")?, "http://127.0.0.1:1", None)?;
+/// # let inventory = Inventory::from_endpoints([endpoint])?;
+/// let pool = Pool::builder(PoolName::new("vn")?, inventory).build().await?;
+/// let client = LeaseMiddleware::builder(pool.clone()).build()?.into_client();
+///
+/// let held = pool.hold().await?;
+/// for page in ["http://example.com/1", "http://example.com/2"] {
+///     let options = LeaseOptions::new().held(&held);
+///     let sent = client.get(page).with_extension(options).send().await;
+///     assert!(sent.is_err(), "nobody listens at this endpoint");
+/// }
+/// drop(held);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct HeldLease(Arc<Held>);
 

@@ -194,7 +194,7 @@ metrics! {
         "Time that a request waited for leases, over all hops and attempts, also if it was dropped meanwhile.";
     BUDGET_WAIT Histogram "budget_wait_seconds" SECONDS ["pool"]
         "Time that a request waited for budgets, over all hops, also if it was dropped meanwhile.";
-    HOLD Histogram "hold_seconds" SECONDS ["pool" "outcome"]
+    HOLD Histogram "lease_held_seconds" SECONDS ["pool" "outcome"]
         "Time from asking for a lease to giving it back.";
     REQUEST Histogram "request_seconds" SECONDS ["pool" "outcome"]
         "Time from a request's begin to its end or that of its body, waits included, by what was seen last; without those that failed before they were sent.";

@@ -87,7 +87,7 @@ async fn requests_leases_and_retries_are_counted_and_measured() {
     assert_eq!(of(r#"releases_total{pool="test",outcome="proxy_unreachable"}"#), 1.0);
     assert_eq!((counts.grants, counts.releases, counts.retries), (4, 4, 1));
     assert_eq!(of(r#"retries_total{pool="test",outcome="proxy_unreachable"}"#), 1.0);
-    assert_eq!(of(r#"hold_seconds_count{pool="test",outcome="success"}"#), 3.0);
+    assert_eq!(of(r#"lease_held_seconds_count{pool="test",outcome="success"}"#), 3.0);
     assert_eq!(of(r#"request_seconds_count{pool="test",outcome="success"}"#), 3.0);
     assert_eq!(of(r#"lease_wait_seconds_count{pool="test"}"#), 3.0);
     assert_eq!(of(r#"budget_wait_seconds_count{pool="test"}"#), 3.0);

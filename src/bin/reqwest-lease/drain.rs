@@ -22,8 +22,6 @@ use super::time;
 /// Grants endpoints no more; their leases may end in peace.
 #[derive(Debug, Args)]
 pub(crate) struct Drain {
-    #[command(flatten)]
-    selection: Selection,
     /// Wait until no lease is left; at most this long, or as long as it takes
     #[arg(
         long,
@@ -34,6 +32,9 @@ pub(crate) struct Drain {
         default_missing_value = "8760h"
     )]
     wait: Option<Duration>,
+    // Last: what comes after its labels would stand under their heading.
+    #[command(flatten)]
+    selection: Selection,
 }
 
 impl Drain {

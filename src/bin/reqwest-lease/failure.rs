@@ -91,6 +91,18 @@ impl From<Error> for Failure {
             Kind::InvalidCall if failure.message.ends_with("has been set up before") => {
                 failure.with_hint("`reqwest-lease sync` makes its members those of the inventory")
             }
+            Kind::InvalidCall
+                if failure.message.ends_with("only a paused pool can be destroyed") =>
+            {
+                failure
+                    .with_hint("`reqwest-lease pause` pauses it; workers that still run then wait")
+            }
+            Kind::Inventory
+                if failure.message.starts_with("the inventory file")
+                    && failure.message.ends_with("does not exist") =>
+            {
+                failure.with_hint("`reqwest-lease inventory import` makes one of a list of proxies")
+            }
             Kind::PoolWithoutOrders => {
                 failure.with_hint("`reqwest-lease doctor` says what mends it")
             }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::context::{Context, members};
 use super::exit::Code;
 use super::failure::Failure;
-use super::output::{Report, note};
+use super::output::{Report, count, note};
 use super::selection::{Labels, parse};
 use super::time;
 
@@ -25,11 +25,12 @@ pub(crate) struct List {
     /// Only members in this state; repeated, in any of them
     #[arg(long, value_enum, value_name = "STATE")]
     state: Vec<States>,
-    #[command(flatten)]
-    labels: Labels,
     /// Most members to show
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
+    // Last: what comes after its labels would stand under their heading.
+    #[command(flatten)]
+    labels: Labels,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -81,7 +82,7 @@ impl List {
         let rows = shown.iter().map(|member| row(member, snapshot.as_ref())).collect();
         context.print(&Report::new(Value::Array(json)).table(&columns, rows))?;
         if shown.len() < all {
-            note(&format!("{} of {all}", shown.len()));
+            note(&format!("{} of {}", shown.len(), count(all, "endpoint")));
         }
         Ok(Code::DONE)
     }

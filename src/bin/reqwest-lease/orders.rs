@@ -53,11 +53,12 @@ impl Enable {
 /// Puts endpoints into quarantine, leased ones when their lease ends.
 #[derive(Debug, Args)]
 pub(crate) struct Quarantine {
-    #[command(flatten)]
-    selection: Selection,
     /// What is held against them
     #[arg(long, value_enum, default_value_t = Reason::Administrator)]
     reason: Reason,
+    // Last: what comes after its labels would stand under their heading.
+    #[command(flatten)]
+    selection: Selection,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -17,6 +17,7 @@ use url::Url;
 use super::context::{Context, members};
 use super::exit::Code;
 use super::failure::Failure;
+use super::output::{note, some};
 use super::time;
 
 use finding::Finding;
@@ -89,6 +90,13 @@ impl Probe {
         let (changes, now, trouble) = told;
         let report = report::report(&name, &site, took, &findings, &changes, &now);
         context.print(&report)?;
+        let kept = orders::kept(&findings);
+        if self.quarantine && ended.is_none() && !kept.is_empty() {
+            let (number, ids) = (kept.len(), some(&kept));
+            note(&format!(
+                "hint: {number} passed and stay in quarantine by an administrator's word ({ids}): `reqwest-lease enable` ends that"
+            ));
+        }
         let ended = ended.map(|failure| match self.quarantine {
             true => failure.after("no quarantine was changed"),
             false => failure,

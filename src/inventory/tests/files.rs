@@ -3,7 +3,10 @@
 use super::*;
 
 fn with_password_file(content: impl AsRef<[u8]>) -> Result<Snapshot, Error> {
-    let folder = Folder::new();
+    with_password_file_in(&Folder::new(), content)
+}
+
+fn with_password_file_in(folder: &Folder, content: impl AsRef<[u8]>) -> Result<Snapshot, Error> {
     folder.write("gw.secret", content);
     let text = "[[endpoint]]\nid = 'a'\nurl = 'http://h:1'\nusername = 'u'\n\
                 password = { file = 'gw.secret' }";
@@ -29,7 +32,11 @@ fn one_line_end_of_a_password_file_is_stripped() {
 
 #[test]
 fn unfit_password_files_are_refused_by_name() {
-    let start = "line 5, column 21: endpoint 1 (a): the password file \"gw.secret\" ";
+    let folder = Folder::new();
+    let inventory = folder.path().join("inventory.toml");
+    let start = format!(
+        "{inventory:?}, line 5, column 21: endpoint 1 (a): the password file \"gw.secret\" "
+    );
     for (content, fragment) in [
         (b"".to_vec(), "is empty"),
         (b"\n".to_vec(), "is empty"),
@@ -38,8 +45,8 @@ fn unfit_password_files_are_refused_by_name() {
         (b"c4n4ry!\xff".to_vec(), "is not UTF-8"),
         (b"c4n4ry!".repeat(10_000), "is larger than 64 KiB"),
     ] {
-        let message = refusal(with_password_file(content));
-        assert!(message.starts_with(start) && message.contains(fragment), "{message}");
+        let message = refusal(with_password_file_in(&folder, content));
+        assert!(message.starts_with(&start) && message.contains(fragment), "{message}");
     }
 }
 

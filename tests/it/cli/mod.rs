@@ -15,6 +15,7 @@ mod roles;
 mod secrets;
 mod terminals;
 mod transcripts;
+mod words;
 
 use std::ffi::OsStr;
 use std::path::Path;

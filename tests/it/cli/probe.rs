@@ -134,6 +134,10 @@ async fn with_quarantine_the_failed_go_in_by_one_order_and_the_passed_come_out()
     scene.rig.good("disable dead").await;
     let told = scene.json("--all --quarantine").await;
     assert_eq!(each(&told, "result")[1], "passed");
+    let told_again = scene.words("fine --quarantine").await;
+    let hint = "1 passed and stay in quarantine by an administrator's word (fine)";
+    assert!(told_again.err.contains(hint), "{told_again:?}");
+    assert_eq!(scene.words("fine").await.err, "", "nothing was asked to be ended");
     assert_eq!(each(&told, "change"), ["-"; 3], "neither an administrator's word nor an order");
     assert_eq!(
         scene.places().await,

@@ -67,5 +67,15 @@ async fn all(
     Ok(())
 }
 
+/// Those that passed and stay in quarantine all the same: only `enable` undoes an administrator's
+/// word.
+pub(super) fn kept(findings: &[Finding]) -> Vec<&EndpointId> {
+    let passed = findings.iter().filter(|finding| finding.passed()).filter_map(Finding::report);
+    passed
+        .filter(|report| report.state == State::Quarantined(QuarantineCode::Administrator))
+        .map(|report| &report.endpoint)
+        .collect()
+}
+
 /// Fewer may well fail by chance; the brake of a pool's workers begins at as many.
 const FEW: usize = 3;
