@@ -44,6 +44,7 @@ mod id;
 mod intake;
 mod inventory;
 mod journey;
+mod kind;
 mod middleware;
 mod options;
 mod outcome;

@@ -1,6 +1,7 @@
 //! Setting a pool up in a store.
 
-use super::{Pool, members};
+use super::Pool;
+use super::admin::members;
 use crate::error::{Error, Kind};
 use crate::id::EndpointId;
 use crate::inventory::Snapshot;
