@@ -127,7 +127,10 @@ impl Open {
     /// Gives back what it holds, and returns who waits for the body.
     fn end(self, outcome: Option<Outcome>) -> Option<Waker> {
         let Self { body, mut cargo, reader, .. } = self;
-        cargo.look(true);
+        // Of a body that was left or cut before its first byte nothing is known.
+        if outcome.is_none() || cargo.preview.as_ref().is_some_and(|preview| preview.has_begun()) {
+            cargo.look(true);
+        }
         // The connection closes before the endpoint can be leased again.
         drop(body);
         // What the head said stands, whatever became of the body, unless the lease ran out.

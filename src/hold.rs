@@ -49,6 +49,21 @@ impl Probed {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The endpoint as the inventory has it now, or had it last.
+    fn endpoint(&self) -> Arc<Endpoint> {
+        let Trial { pool, endpoint, .. } = &*self.0;
+        let now = pool.inventory().snapshot().get(endpoint.id()).cloned();
+        now.unwrap_or_else(|| endpoint.clone())
+    }
+
+    /// It asks this site next, which a verdict is about from now on.
+    pub(crate) fn at(self, site: Option<Site>) -> Self {
+        if let Some(lease) = &mut self.state().lease {
+            lease.set_site(site);
+        }
+        self
+    }
+
     /// Something is sent: whoever drops the probe from now on gives up in the middle.
     fn begin(&self) {
         if let Some(lease) = &mut self.state().lease {
@@ -61,6 +76,15 @@ impl Probed {
         state.seen = Some(outcome);
         if let Some(lease) = &mut state.lease {
             lease.note(outcome);
+        }
+    }
+
+    /// What the endpoint had served was given up.
+    fn leave(&self) {
+        let mut state = self.state();
+        state.seen = Some(Outcome::Cancelled);
+        if let Some(lease) = &mut state.lease {
+            lease.note_left();
         }
     }
 
@@ -85,7 +109,7 @@ impl Hold {
         match self {
             Self::Own(lease) => lease.endpoint(),
             Self::Lent(held, _) => held.resolved(),
-            Self::Probed(probed) => probed.0.endpoint.clone(),
+            Self::Probed(probed) => probed.endpoint(),
         }
     }
 
@@ -138,8 +162,10 @@ impl Hold {
 
     /// What a verdict on a lent lease is about from now on; an own one was taken for its site.
     pub(crate) fn set_site(&mut self, site: Option<Site>) {
-        if let Self::Lent(_, of) = self {
-            *of = site;
+        match self {
+            Self::Lent(_, of) => *of = site,
+            Self::Probed(probed) => *probed = probed.clone().at(site),
+            Self::Own(_) => {}
         }
     }
 
@@ -165,7 +191,8 @@ impl Hold {
     pub(crate) fn leave(self) {
         match self {
             Self::Own(lease) => lease.leave(),
-            other => other.finish(Outcome::Cancelled),
+            Self::Probed(probed) => probed.leave(),
+            lent @ Self::Lent(..) => lent.finish(Outcome::Cancelled),
         }
     }
 

@@ -59,6 +59,8 @@ pub(crate) struct Journey<'a, T> {
     patience: Duration,
     trip: Trip,
     suspects: Suspects,
+    /// An attempt that a reload has overtaken has been left out of the count.
+    overtaken: bool,
     /// Endpoints that are only taken when no other one is free.
     avoid: &'a [EndpointId],
     /// What the store left unanswered when it was asked without a wait.
@@ -131,6 +133,7 @@ impl<'a, T: Transport> Journey<'a, T> {
             patience: options.max_wait.unwrap_or(pool.settings().max_wait),
             trip: Trip::default(),
             suspects: Suspects::default(),
+            overtaken: false,
             avoid: &options.avoid,
             doubt: None,
         })
@@ -313,7 +316,7 @@ impl<'a, T: Transport> Journey<'a, T> {
         }
         // The first send may still be reading a stream.
         if self.may_try_another() && self.replay.can_follow() {
-            self.suspects.add(sent.ticket.hold, &sent.record, &self.site);
+            self.suspects.add(sent.ticket.hold, &sent.endpoint, &sent.record, &self.site);
             return Ok(Step::Again(Left { failure: Some(fault), ..Left::default() }));
         }
         let (outcome, is_an_answer) = self.suspects.conclude(&sent.record, &self.site);
@@ -328,12 +331,14 @@ impl<'a, T: Transport> Journey<'a, T> {
     }
 
     /// Gives a lease back after a failed attempt. What a reload has changed meanwhile is not blamed
-    /// for what it was before, and may be tried again.
+    /// for what it was before, and may be tried again: once, for it may change all the time.
     fn settle(&mut self, hold: Hold, outcome: Outcome, is_current: bool) {
         if is_current {
             return hold.finish(outcome);
         }
-        self.trip.failed.pop();
+        if !mem::replace(&mut self.overtaken, true) {
+            self.trip.failed.pop();
+        }
         hold.finish(Outcome::LocalFault);
     }
 

@@ -41,6 +41,10 @@ impl Preview {
         self.seen.extend_from_slice(&data[..data.len().min(room)]);
     }
 
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.seen.is_empty()
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.seen.len() >= self.wanted
     }

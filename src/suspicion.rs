@@ -4,6 +4,7 @@
 //! section 15.5.8), but nothing keeps a site from sending a 407 of its own. Believed at once, one
 //! such site would put a whole pool into quarantine.
 
+use crate::endpoint::Endpoint;
 use crate::hold::Hold;
 use crate::outcome::Outcome;
 use crate::record::Record;
@@ -12,18 +13,35 @@ use crate::site::Site;
 /// The leases of one request that were answered with a 407, until it is known why.
 #[derive(Default)]
 pub(crate) struct Suspects {
-    held: Vec<(Hold, Record)>,
+    held: Vec<Suspect>,
     /// Of leases that were given back before it was known.
     gone: Vec<Record>,
 }
 
+/// A lease, with what is known of the endpoint as it was used.
+struct Suspect {
+    hold: Hold,
+    record: Record,
+    fingerprint: u64,
+}
+
+impl Suspect {
+    /// Gives the lease back. What a reload has changed meanwhile is not blamed for what it was
+    /// before.
+    fn finish(self, outcome: Outcome) {
+        let is_current = self.hold.endpoint().fingerprint() == self.fingerprint;
+        self.hold.finish(if is_current { outcome } else { Outcome::LocalFault });
+    }
+}
+
 impl Suspects {
     /// Takes a lease in; one whose refusal is certain is judged at once.
-    pub(crate) fn add(&mut self, hold: Hold, record: &Record, site: &Site) {
+    pub(crate) fn add(&mut self, hold: Hold, used: &Endpoint, record: &Record, site: &Site) {
         if record.refused(site) {
             hold.finish(Outcome::CredentialsRefused);
         } else {
-            self.held.push((hold, record.clone()));
+            let fingerprint = used.fingerprint();
+            self.held.push(Suspect { hold, record: record.clone(), fingerprint });
         }
     }
 
@@ -33,8 +51,9 @@ impl Suspects {
 
     /// Gives the leases back in doubt, for what comes next may take long.
     pub(crate) fn let_go(&mut self) {
-        for (hold, record) in self.held.drain(..) {
-            hold.finish(record.doubt());
+        for suspect in self.held.drain(..) {
+            let record = suspect.record.clone();
+            suspect.finish(record.doubt());
             self.gone.push(record);
         }
     }
@@ -43,11 +62,12 @@ impl Suspects {
     /// For one whose credentials have worked before, that is not enough: a site can answer as it
     /// likes.
     pub(crate) fn cleared_the_site(&mut self) {
-        for (hold, record) in self.held.drain(..) {
-            hold.finish(match record.has_worked() {
-                true => record.doubt(),
+        for suspect in self.held.drain(..) {
+            let outcome = match suspect.record.has_worked() {
+                true => suspect.record.doubt(),
                 false => Outcome::CredentialsRefused,
-            });
+            };
+            suspect.finish(outcome);
         }
         // Too late for a verdict on these, but the next 407 will be certain.
         self.gone.drain(..).for_each(|record| record.blame());
@@ -57,12 +77,15 @@ impl Suspects {
     /// whether the 407 is to be taken for the site's answer: it is when credentials that have
     /// worked before were refused.
     pub(crate) fn conclude(&mut self, last: &Record, site: &Site) -> (Outcome, bool) {
-        let others = || self.held.iter().map(|(_, record)| record).chain(&self.gone);
+        let others = || self.held.iter().map(|suspect| &suspect.record).chain(&self.gone);
         let worked = others().chain([last]).any(Record::has_worked);
         let is_the_sites = worked && others().next().is_some();
         let doubt = |record: &Record| if is_the_sites { Outcome::Unknown } else { record.doubt() };
         let certain = last.refused(site);
-        self.held.drain(..).for_each(|(hold, record)| hold.finish(doubt(&record)));
+        for suspect in self.held.drain(..) {
+            let outcome = doubt(&suspect.record);
+            suspect.finish(outcome);
+        }
         match certain {
             true => (Outcome::CredentialsRefused, false),
             false => (doubt(last), worked),

@@ -160,8 +160,8 @@ pub trait Classifier: Send + Sync + 'static {
     }
 
     /// The outcome of a response if its body comes to its end, in place of [`answer`](Self::answer)
-    /// once so much of the body as was wanted has been read, or all that will be. Default: as
-    /// before.
+    /// once so much of the body as was wanted has been read, or all that will be. Of a body that is
+    /// left, or cut, before its first byte nothing is known, and it is not asked. Default: as before.
     fn body_start(&self, answer: &Answer<'_>, _start: &[u8]) -> Outcome {
         self.answer(answer)
     }

@@ -167,7 +167,7 @@ impl<T: Transport> Journey<'_, T> {
     fn lent(&self) -> Result<Option<Hold>, Error> {
         let site = Some(self.site.clone());
         let hold = match (&self.options.probed, &self.options.held) {
-            (Some(probed), _) => Hold::Probed(probed.clone()),
+            (Some(probed), _) => Hold::Probed(probed.clone().at(site)),
             (None, Some(held)) => Hold::Lent(held.clone(), site),
             (None, None) => return Ok(None),
         };

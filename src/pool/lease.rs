@@ -210,8 +210,18 @@ impl Lease {
 
     /// Gives it back because its caller gave up what the endpoint had served.
     pub(crate) fn leave(mut self) {
+        self.note_left();
+    }
+
+    /// Notes that its caller gave up what the endpoint had served.
+    pub(crate) fn note_left(&mut self) {
         self.served = true;
         self.note(Outcome::Cancelled);
+    }
+
+    /// Has its verdict be about this site.
+    pub(crate) fn set_site(&mut self, site: Option<Site>) {
+        self.site = site;
     }
 
     /// Renews it until it is dropped or lost.

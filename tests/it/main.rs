@@ -30,6 +30,7 @@ mod redis_roles;
 #[cfg(all(feature = "redis-cluster", feature = "redis-sentinel"))]
 mod redis_topologies;
 mod redis_trouble;
+mod repairs;
 mod requests;
 mod rig;
 mod secrets;

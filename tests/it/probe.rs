@@ -1,10 +1,12 @@
 //! One request through one endpoint, on an administrator's word.
 
+use std::sync::{Arc, Mutex};
+
 use futures_util::FutureExt as _;
 use http::StatusCode;
 use reqwest_lease::{
-    AdminName, DefaultJudge, EndpointId, Error, Kind, LeaseMiddleware, Mode, Order, Outcome,
-    ProbeChange, ProbeOptions, QuarantineCode, State,
+    AdminName, DefaultJudge, EndpointId, Error, Evidence, Judge, Kind, LeaseMiddleware, Mode,
+    Order, Outcome, ProbeChange, ProbeOptions, QuarantineCode, State, Steps, Verdict,
 };
 use tokio::time::Duration;
 use url::Url;
@@ -12,7 +14,7 @@ use url::Url;
 use crate::attempts::Dead;
 use crate::support::fault::{Fault, FaultProxy};
 use crate::support::origin::text;
-use crate::support::web::Web;
+use crate::support::web::{Web, moved};
 use crate::verdicts::{Kept, Kit};
 
 const ADDRESS: &str = "203.0.113.7";
@@ -209,6 +211,61 @@ async fn a_probe_that_is_dropped_midway_is_cancelled_and_may_have_all_time() {
     drop(probe);
     let state = kit.pool.list().await.unwrap()[0].state;
     assert!(matches!(state, State::Cooling(_)), "not as unused: {state:?}");
+}
+
+/// As workers' requests do, which know what others have seen of a site.
+#[tokio::test]
+async fn probes_of_a_dead_page_cost_one_endpoint_a_moment() {
+    let gateway = FaultProxy::start(Fault::Drops).await;
+    let judge = DefaultJudge::default().mild(Steps::new([Duration::from_secs(60)]));
+    let builder = |builder: reqwest_lease::PoolBuilder| {
+        builder.administrator(AdminName::new("kim").unwrap()).judge(judge)
+    };
+    let kit = Kit::new(EVERYWHERE[0], &vec![gateway.url(); 10], builder).await;
+    let middleware = LeaseMiddleware::builder(kit.pool.clone()).build().unwrap();
+    for nth in 0..10 {
+        let url: Url = "https://dead.test/".parse().unwrap();
+        let report = middleware.probe(&id(nth), url, &ProbeOptions::new()).await.unwrap();
+        assert_eq!(report.outcome, Outcome::TunnelCut);
+        kit.quiet().await;
+    }
+    assert_eq!(kit.pool.status().await.unwrap().cooling, 1);
+}
+
+/// What a judge was asked about: the outcome, whether it was served, and the site.
+type Asked = (Outcome, bool, Option<String>);
+
+/// Remembers what it was asked about, and judges as usual.
+#[derive(Clone, Default)]
+struct Spy(Arc<Mutex<Vec<Asked>>>);
+
+impl Judge for Spy {
+    fn judge(&self, evidence: Evidence<'_>) -> Verdict {
+        let site = evidence.site.map(ToString::to_string);
+        self.0.lock().unwrap().push((evidence.outcome, evidence.served, site));
+        DefaultJudge::default().judge(evidence)
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_is_too_long_to_be_read_was_served_all_the_same() {
+    let web = Web::start(|asked| match asked.url.as_str() {
+        "http://a.test/" => moved(302, b"http://b.test/"),
+        _ => text(StatusCode::OK, "x".repeat(1 << 20)),
+    })
+    .await;
+    let spy = Spy::default();
+    let builder = |builder: reqwest_lease::PoolBuilder| {
+        builder.administrator(AdminName::new("kim").unwrap()).judge(spy.clone())
+    };
+    let kit = Kit::new(EVERYWHERE[0], &[web.url()], builder).await;
+    let middleware = LeaseMiddleware::builder(kit.pool.clone()).build().unwrap();
+    let url: Url = "http://a.test/".parse().unwrap();
+    let report = middleware.probe(&id(0), url, &ProbeOptions::new()).await.unwrap();
+    assert!(report.passed(), "{report:?}");
+    kit.quiet().await;
+    let expected = (Outcome::Cancelled, true, Some("b.test".to_owned()));
+    assert_eq!(*spy.0.lock().unwrap(), [expected], "of the site that it came from");
 }
 
 #[tokio::test]

@@ -255,6 +255,24 @@ async fn a_body_without_a_byte_is_looked_at_too_but_none_where_there_can_be_none
     }
 }
 
+#[tokio::test]
+async fn a_body_of_which_nothing_came_is_not_taken_for_an_empty_one() {
+    let origin = Origin::http(|_| text(StatusCode::OK, "hello")).await;
+    let (proxy, targets) =
+        (ForwardProxy::start(Manners::default()).await.unwrap(), Targets::start().await);
+    let watched = Watched::endpoint(&proxy.url(), None).await;
+    let client = watched.client(&targets, |builder| builder.classifier(Blank));
+    drop(client.execute(get(&origin.url("/"), &[])).await.unwrap());
+    assert_eq!(watched.outcome(), Outcome::Cancelled, "left unread");
+
+    let dies = FaultProxy::start(Fault::DiesAfter(0)).await;
+    let watched = Watched::endpoint(&dies.url(), None).await;
+    let client = watched.client(&targets, |builder| builder.classifier(Blank));
+    let response = client.execute(get("http://a.test/", &[])).await.unwrap();
+    assert!(response.bytes().await.is_err());
+    assert_eq!(watched.outcome(), Outcome::BodyCut);
+}
+
 /// Panics wherever it is asked.
 struct Panics;
 
@@ -285,19 +303,22 @@ async fn a_classifier_that_panics_leaves_it_to_the_default_one() {
     let (proxy, targets) =
         (ForwardProxy::start(Manners::default()).await.unwrap(), Targets::start().await);
     let stalls = FaultProxy::start(Fault::Stalls).await;
-    for (through, reads, expected, panics) in [
-        (proxy.url(), true, Outcome::Throttled, 2),
-        (proxy.url(), false, Outcome::Throttled, 2),
-        (dying.url(), true, Outcome::BodyCut, 3),
-        (dying.url(), false, Outcome::Cancelled, 2),
-        (stalls.url(), true, Outcome::Stalled, 1),
+    // Of a body that is left before its first byte nothing is looked at.
+    for (through, most_chunks, expected, panics) in [
+        (proxy.url(), usize::MAX, Outcome::Throttled, 2),
+        (proxy.url(), 0, Outcome::Throttled, 1),
+        (dying.url(), usize::MAX, Outcome::BodyCut, 3),
+        (dying.url(), 1, Outcome::Cancelled, 2),
+        (dying.url(), 0, Outcome::Cancelled, 1),
+        (stalls.url(), usize::MAX, Outcome::Stalled, 1),
     ] {
         let watched = Watched::endpoint(&through, None).await;
         let client = watched.client(&targets, |it| it.classifier(Panics).timeout(BRIEF));
-        if let Ok(response) = client.get(origin.url("/")).send().await
-            && reads
-        {
-            let _ = response.bytes().await;
+        if let Ok(mut response) = client.get(origin.url("/")).send().await {
+            let mut read = 0;
+            while read < most_chunks && matches!(response.chunk().await, Ok(Some(_))) {
+                read += 1;
+            }
         }
         assert_eq!(watched.outcome(), expected);
         assert_eq!(watched.pool.counts().panics, panics, "{expected}");

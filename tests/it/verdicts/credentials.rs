@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use http::StatusCode;
 use reqwest_lease::{
-    Error, InventorySource, Kind, LeaseMiddleware, QuarantineCode, Snapshot, State,
+    AdminName, Error, InventorySource, Kind, LeaseMiddleware, ProbeOptions, QuarantineCode,
+    Snapshot, State,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -156,5 +157,138 @@ async fn an_endpoint_is_not_blamed_for_a_password_that_a_reload_has_replaced() {
             let quarantined = member.state == State::Quarantined(QuarantineCode::Credentials);
             assert_eq!(quarantined, page.starts_with("https"));
         }
+    }
+}
+
+/// Endpoints `a` and `b` behind one proxy, of which `a` has a password that changes.
+#[derive(Clone)]
+struct Two(Arc<Mutex<(String, &'static str)>>);
+
+#[async_trait]
+impl InventorySource for Two {
+    async fn load(&self) -> Result<Snapshot, Error> {
+        let (url, password) = self.0.lock().unwrap().clone();
+        let endpoint = |id: &str, password| {
+            Endpoint::new(EndpointId::new(id).unwrap(), &url, Some((id, password))).unwrap()
+        };
+        Snapshot::new([endpoint("a", password), endpoint("b", "fine")], None)
+    }
+}
+
+/// A proxy that refuses `a` at once, and answers `b` with this when it is told to.
+async fn second(b: &'static str) -> (Listening, Rotated) {
+    let told = Rotated::default();
+    let server = told.clone();
+    let proxy = Listening::start(move |mut stream, _, _| {
+        let server = server.clone();
+        async move {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let Ok(byte) = stream.read_u8().await else { return };
+                head.push(byte);
+            }
+            let mut status = "407 No";
+            // b:fine
+            if String::from_utf8_lossy(&head).contains("YjpmaW5l") {
+                server.asked.notify_one();
+                server.refuse.notified().await;
+                status = b;
+            }
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    (proxy.await.unwrap(), told)
+}
+
+#[tokio::test]
+async fn nor_for_one_that_a_reload_replaces_while_another_endpoint_is_asked() {
+    let both = |status| [(status, true), (status, false)];
+    for (status, reloads) in ["200 OK", "407 No"].into_iter().flat_map(both) {
+        let (proxy, told) = second(status).await;
+        let source = Two(Arc::new(Mutex::new((format!("http://{}", proxy.address()), "old"))));
+        let inventory = Inventory::open(source.clone()).await.unwrap();
+        let pool = Pool::builder(PoolName::new("test").unwrap(), inventory).build().await.unwrap();
+        let client = LeaseMiddleware::builder(pool.clone()).build().unwrap().into_client();
+        let asking = tokio::spawn(async move { client.get("http://a.test/").send().await });
+        told.asked.notified().await;
+        if reloads {
+            source.0.lock().unwrap().1 = "new";
+            pool.reload().await.unwrap();
+        }
+        told.refuse.notify_one();
+        drop(asking.await.unwrap());
+        let member = pool.list().await.unwrap().remove(0);
+        let spared = (member.state, member.strikes) == (State::Ready, 0);
+        assert_eq!(spared, reloads, "{status}: {member:?}");
+    }
+}
+
+#[tokio::test]
+async fn nor_by_a_probe() {
+    for page in ["http://a.test/", "https://a.test/"] {
+        let rotated = Rotated::default();
+        let server = rotated.clone();
+        let proxy = Listening::start(move |stream, _, _| {
+            let server = server.clone();
+            async move {
+                // A client hangs up when it likes.
+                let _ = server.serve(stream).await;
+            }
+        });
+        let proxy = proxy.await.unwrap();
+        let source = Changing(Arc::new(Mutex::new((format!("http://{}", proxy.address()), "old"))));
+        let inventory = Inventory::open(source.clone()).await.unwrap();
+        let kim = AdminName::new("kim").unwrap();
+        let builder = Pool::builder(PoolName::new("test").unwrap(), inventory).administrator(kim);
+        let pool = builder.build().await.unwrap();
+        let middleware = LeaseMiddleware::builder(pool.clone()).build().unwrap();
+        let probing = tokio::spawn(async move {
+            let options = ProbeOptions::new().quarantine(true);
+            let id = EndpointId::new("a").unwrap();
+            middleware.probe(&id, page.parse().unwrap(), &options).await
+        });
+        rotated.asked.notified().await;
+        source.0.lock().unwrap().1 = "new";
+        pool.reload().await.unwrap();
+        rotated.refuse.notify_one();
+        let report = probing.await.unwrap().unwrap();
+        assert!(!report.failed() && report.change.is_none(), "{page}: {report:?}");
+        let member = pool.list().await.unwrap().remove(0);
+        assert_eq!((member.state, member.strikes), (State::Ready, 0), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn one_whose_password_changes_all_the_time_is_not_tried_for_ever() {
+    for page in ["http://a.test/", "https://a.test/"] {
+        let rotated = Rotated::default();
+        let server = rotated.clone();
+        let proxy = Listening::start(move |stream, _, _| {
+            let server = server.clone();
+            async move {
+                // A client hangs up when it likes.
+                let _ = server.serve(stream).await;
+            }
+        });
+        let proxy = proxy.await.unwrap();
+        let source = Changing(Arc::new(Mutex::new((format!("http://{}", proxy.address()), "0"))));
+        let inventory = Inventory::open(source.clone()).await.unwrap();
+        let pool = Pool::builder(PoolName::new("test").unwrap(), inventory).build().await.unwrap();
+        let client = LeaseMiddleware::builder(pool.clone()).build().unwrap().into_client();
+        let mut asking = tokio::spawn(async move { client.get(page).send().await });
+        let mut tries = 0;
+        for password in ["1", "2", "3", "4", "5"] {
+            tokio::select! {
+                () = rotated.asked.notified() => tries += 1,
+                _ = &mut asking => break,
+            }
+            source.0.lock().unwrap().1 = password;
+            pool.reload().await.unwrap();
+            rotated.refuse.notify_one();
+        }
+        assert_eq!(tries, 2, "{page}");
+        let member = pool.list().await.unwrap().remove(0);
+        assert_eq!((member.state, member.strikes), (State::Ready, 0), "{page}");
     }
 }
