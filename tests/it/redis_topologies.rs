@@ -54,7 +54,7 @@ async fn hold(fixture: impl AsyncFn(usize) -> Redis) {
 
 async fn redis(builder: RedisStoreBuilder, server: Arc<Server>, nth: usize) -> Redis {
     let (namespace, pool) = (format!("n{nth}"), PoolName::new(format!("p{nth}")).unwrap());
-    let builder = builder.namespace(&namespace).call_timeout(PATIENCE);
+    let builder = builder.namespace(&namespace).connect_timeout(PATIENCE).call_timeout(PATIENCE);
     let store = builder.build().await.unwrap();
     Redis { store, namespace, pool, connection: server.connection().await, server }
 }

@@ -9,6 +9,7 @@ use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::timed;
 use crate::support::web::Web;
 
 /// A worker process; ended with the test.
@@ -43,21 +44,6 @@ impl Drop for Worker {
         let _ = self.0.wait();
     }
 }
-
-/// Does some work, and tells how late timers were meanwhile: that is this machine's own.
-async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
-    let (mut work, mut late) = (std::pin::pin!(work), Duration::ZERO);
-    loop {
-        let begun = Instant::now();
-        tokio::select! {
-            biased;
-            () = tokio::time::sleep(TICK) => late = late.max(begun.elapsed().saturating_sub(TICK)),
-            done = &mut work => return (done, late),
-        }
-    }
-}
-
-const TICK: Duration = Duration::from_millis(5);
 
 /// The most that any of the workers was late.
 fn latest(told: &[String]) -> Duration {

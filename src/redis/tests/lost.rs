@@ -62,7 +62,7 @@ async fn a_flushed_script_is_sent_by_its_source_and_runs_once() {
 async fn many_calls_at_once_run_once_each_on_one_connection() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port()).await;
-    let connection = connect(&proxy.url()).await;
+    let connection = connect_with_patience(&proxy.url()).await;
     let calls = futures_util::future::join_all((0..2_000).map(|_| count(&connection))).await;
     let mut counts: Vec<_> = calls.into_iter().map(Result::unwrap).collect();
     counts.sort_unstable();

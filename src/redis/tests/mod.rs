@@ -44,6 +44,15 @@ async fn connect(url: &str) -> Connection {
     Connection::connect(ConnectOptions::new(Secret::new(url))).await.unwrap()
 }
 
+/// Connects where a test is not about time: on a busy machine a call may be put off.
+async fn connect_with_patience(url: &str) -> Connection {
+    let mut options = ConnectOptions::new(Secret::new(url));
+    (options.connect_timeout, options.call_timeout) = (PATIENCE, PATIENCE);
+    Connection::connect(options).await.unwrap()
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
 async fn run(connection: &Connection, script: &Script) -> Result<redis::Value, Fault> {
     connection.call(Call { script, keys: &key(), args: &[] }).await
 }
@@ -95,3 +104,6 @@ async fn in_time<T: Debug>(call: impl Future<Output = T>) -> (T, Duration) {
 }
 
 const IN_TIME: Duration = Duration::from_millis(600);
+
+/// Less than the call timeout: whatever is waited out takes longer, on a busy machine this does not.
+const AT_ONCE: Duration = Duration::from_millis(400);

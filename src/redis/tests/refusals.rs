@@ -113,7 +113,7 @@ async fn what_will_not_pass_is_refused_without_a_word_of_the_server() {
     ] {
         proxy.set(Broken::Answer(words));
         let (fault, took) = fails_in_time(&connection).await;
-        assert!(took < Duration::from_millis(100), "{words} {took:?}");
+        assert!(took < AT_ONCE, "{words} {took:?}");
         assert!(matches!(fault, Fault::Refused { .. }), "{words} {fault:?}");
         let error = crate::Error::from(fault);
         assert_eq!(error.kind(), Kind::StoreRefused);

@@ -2,18 +2,19 @@
 
 use std::error::Error as _;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use redis::{FromRedisValue, RedisError, RedisResult};
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
 /// A running redis-server.
 pub(crate) struct Server {
     child: Child,
-    port: u16,
+    port: Port,
     directory: TempDir,
     arguments: Vec<String>,
 }
@@ -23,10 +24,10 @@ impl Server {
     pub(crate) fn start(options: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         for _ in 0..5 {
-            let port = free_port();
+            let port = Port::keep();
             let path = directory.path().display().to_string();
-            let fixed =
-                ["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir", &path, "--save", ""];
+            let number = port.number.to_string();
+            let fixed = ["--port", &number, "--bind", "127.0.0.1", "--dir", &path, "--save", ""];
             let arguments: Vec<_> = fixed.iter().chain(options).map(ToString::to_string).collect();
             let child = spawn(&arguments);
             let mut server =
@@ -43,15 +44,16 @@ impl Server {
     #[cfg(feature = "redis-sentinel")]
     pub(crate) fn sentinel(primary: &Self) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let port = free_port();
+        let port = Port::keep();
         let file = directory.path().join("sentinel.conf");
         let text = format!(
-            "port {port}\nbind 127.0.0.1\ndir {}\n\
+            "port {}\nbind 127.0.0.1\ndir {}\n\
              sentinel monitor pool 127.0.0.1 {} 2\n\
              sentinel down-after-milliseconds pool 500\n\
              sentinel failover-timeout pool 3000\n",
+            port.number,
             directory.path().display(),
-            primary.port,
+            primary.port(),
         );
         std::fs::write(&file, text).unwrap();
         let arguments = vec![file.display().to_string(), "--sentinel".to_owned()];
@@ -62,11 +64,11 @@ impl Server {
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.port.number
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("redis://127.0.0.1:{}", self.port())
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -208,6 +210,23 @@ fn spawn(arguments: &[String]) -> Child {
         .expect("redis-server is missing: apt-get install -y redis-server")
 }
 
+/// A port that is given to nobody who asks for any, as long as this is there.
+///
+/// A server that names it may listen on it: the socket does not, and lets others use its address.
+struct Port {
+    number: u16,
+    _socket: TcpSocket,
+}
+
+impl Port {
+    fn keep() -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        Self { number: socket.local_addr().unwrap().port(), _socket: socket }
+    }
+}
+
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+    Port::keep().number
 }

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 #[cfg(any(feature = "redis-cluster", feature = "redis-sentinel"))]
 use http::StatusCode;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
 use super::{PROGRAM, Rig};
@@ -131,29 +131,39 @@ async fn watching_tells_a_document_a_line_until_nobody_reads() {
     assert_eq!(child.wait().await.unwrap().code(), Some(0));
 }
 
+/// Watches on a terminal until it has shown this so often, and then interrupts it from the keyboard.
+pub(super) async fn watched(rig: &Rig, terminal: &str, mark: &str, times: usize) -> String {
+    let mut watching = on_terminal(rig, "status --watch=200ms");
+    let mut child = watching.env("TERM", terminal).stdin(Stdio::piped()).spawn().unwrap();
+    let mut screen = child.stdout.take().unwrap();
+    // It stays open to the end, which a terminal would be told of too.
+    let mut keyboard = child.stdin.take().unwrap();
+    let (mut drawn, mut is_pressed) = (Vec::new(), false);
+    let all = async {
+        while screen.read_buf(&mut drawn).await.unwrap() > 0 {
+            let shown = String::from_utf8_lossy(&drawn);
+            if !is_pressed && shown.matches(mark).count() >= times {
+                // The third character of the alphabet, with control held.
+                keyboard.write_all(b"\x03").await.unwrap();
+                is_pressed = true;
+            }
+        }
+        child.wait_with_output().await.unwrap()
+    };
+    let ended = tokio::time::timeout(super::RUNS_WITHIN, all).await;
+    let drawn = String::from_utf8_lossy(&drawn).into_owned();
+    let ended = ended.unwrap_or_else(|_| panic!("no end, interrupted: {is_pressed}, {drawn:?}"));
+    assert!(is_pressed, "it ended by itself: {ended:?}, {drawn:?}");
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}, {drawn:?}");
+    drawn
+}
+
 #[tokio::test]
 async fn watching_on_a_terminal_draws_over_what_was_there_until_an_interrupt() {
     let rig = Rig::new().await;
     rig.set_up(3).await;
-    let mut watching = on_terminal(&rig, "status --watch=200ms");
-    let mut child = watching.stdin(Stdio::piped()).spawn().unwrap();
-    let mut drawn = BufReader::new(child.stdout.take().unwrap()).split(b'\x1b');
     // The second frame begins where the first did.
-    let (mut frames, mut all) = (0, Vec::new());
-    while frames < 2 {
-        let part = drawn.next_segment().await.unwrap();
-        let part = part.unwrap_or_else(|| panic!("more than {}", String::from_utf8_lossy(&all)));
-        frames += usize::from(part.starts_with(b"[H"));
-        all.extend(part);
-    }
-    // The third character of the alphabet, with control held.
-    let mut keyboard = child.stdin.take().unwrap();
-    keyboard.write_all(b"\x03").await.unwrap();
-    while let Some(part) = drawn.next_segment().await.unwrap() {
-        all.extend(part);
-    }
-    let ended = child.wait().await.unwrap();
-    assert_eq!(ended.code(), Some(0), "{ended}: {}", String::from_utf8_lossy(&all));
+    watched(&rig, "xterm", "\x1b[H", 2).await;
 }
 
 #[tokio::test]

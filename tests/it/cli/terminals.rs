@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
+use super::ends::watched;
 use super::{Ended, PROGRAM, Rig};
 
 /// Runs a command on a terminal with so many columns.
@@ -40,15 +41,10 @@ async fn a_narrow_terminal_gets_words_and_not_letters() {
 async fn a_terminal_that_cannot_draw_gets_lines() {
     let rig = Rig::new().await;
     rig.set_up(3).await;
-    let watch = |terminal: &str| {
-        format!(
-            "status >/dev/null; TERM={terminal} timeout -s INT 2 {PROGRAM} status --watch=200ms"
-        )
-    };
-    let dumb = on_columns(&rig, 80, &watch("dumb")).await;
-    assert!(!dumb.out.contains('\x1b') && dumb.out.matches("ENDPOINTS").count() > 1, "{dumb:?}");
-    let able = on_columns(&rig, 80, &watch("xterm")).await;
-    assert!(able.out.contains("\x1b[H"), "{able:?}");
+    let dumb = watched(&rig, "dumb", "ENDPOINTS", 2).await;
+    assert!(!dumb.contains('\x1b'), "{dumb:?}");
+    let able = watched(&rig, "xterm", "ENDPOINTS", 1).await;
+    assert!(able.contains("\x1b[H"), "{able:?}");
 }
 
 #[tokio::test]

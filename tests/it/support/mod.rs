@@ -71,3 +71,18 @@ pub(crate) async fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
+
+/// Does some work, and tells how late timers were meanwhile: that is this machine's own.
+pub(crate) async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let (mut work, mut late) = (std::pin::pin!(work), Duration::ZERO);
+    loop {
+        let begun = Instant::now();
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(TICK) => late = late.max(begun.elapsed().saturating_sub(TICK)),
+            done = &mut work => return (done, late),
+        }
+    }
+}
+
+const TICK: Duration = Duration::from_millis(5);

@@ -1,7 +1,7 @@
 //! Server programs of the system, each in a directory of its own and ended when dropped.
 
 use std::fs::Permissions;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,19 +9,20 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
 /// A running server program.
 pub(crate) struct Program {
     child: Child,
-    address: SocketAddr,
+    port: Port,
     directory: TempDir,
 }
 
 impl Program {
     /// Starts `name` on a free port of loopback and waits until it accepts connections.
     ///
-    /// `arguments` gets the port and a directory to write in. A port that somebody else took in
-    /// between is a reason to try the next one.
+    /// `arguments` gets the port and a directory to write in. One that does not start on its port
+    /// is a reason to try the next one.
     pub(crate) fn start(
         name: &str,
         package: &str,
@@ -32,17 +33,16 @@ impl Program {
             let directory = tempfile::tempdir().unwrap();
             // A server that gives up root still has to write its log.
             std::fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
-            let port = free_port();
+            let port = Port::keep();
             let output = std::fs::File::create(directory.path().join("output")).unwrap();
             let child = Command::new(&path)
-                .args(arguments(port, directory.path()))
+                .args(arguments(port.address.port(), directory.path()))
                 .stdin(Stdio::null())
                 .stdout(output.try_clone().unwrap())
                 .stderr(output)
                 .spawn()
                 .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
-            let address = (Ipv4Addr::LOCALHOST, port).into();
-            let mut program = Self { child, address, directory };
+            let mut program = Self { child, port, directory };
             if program.answers() {
                 return program;
             }
@@ -53,7 +53,7 @@ impl Program {
 
     /// Where it listens.
     pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address
     }
 
     /// Its process id.
@@ -75,7 +75,7 @@ impl Program {
     pub(crate) fn kill(&self) {
         self.signal("KILL");
         let deadline = Instant::now() + START_WITHIN;
-        while TcpStream::connect(self.address).is_ok() {
+        while TcpStream::connect(self.port.address).is_ok() {
             assert!(Instant::now() < deadline, "it was killed and listens still");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -104,7 +104,7 @@ impl Program {
     fn answers(&mut self) -> bool {
         let deadline = Instant::now() + START_WITHIN;
         while Instant::now() < deadline {
-            let reached = TcpStream::connect(self.address).is_ok();
+            let reached = TcpStream::connect(self.port.address).is_ok();
             if self.child.try_wait().unwrap().is_some() {
                 return false;
             }
@@ -141,8 +141,25 @@ fn find(name: &str, package: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("{name} is missing: apt-get install -y {package}"))
 }
 
+/// A port that is given to nobody who asks for any, as long as this is there.
+///
+/// A server that names it may listen on it: the socket does not, and lets others use its address.
+struct Port {
+    address: SocketAddr,
+    _socket: TcpSocket,
+}
+
+impl Port {
+    fn keep() -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        Self { address: socket.local_addr().unwrap(), _socket: socket }
+    }
+}
+
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+    Port::keep().address.port()
 }
 
 /// An address of loopback that no other program here sends from.

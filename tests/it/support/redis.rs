@@ -109,7 +109,7 @@ impl Redis {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let builder = RedisStore::builder(server.url()).namespace(&namespace);
-        let store = builder.call_timeout(PATIENCE).build().await.unwrap();
+        let store = builder.connect_timeout(PATIENCE).call_timeout(PATIENCE).build().await.unwrap();
         let pool = PoolName::new("conformance").unwrap();
         Self { store, namespace, pool, connection, server }
     }

@@ -20,13 +20,17 @@ use crate::redis::{ConnectOptions, Connection, Namespace};
 use crate::secret::Secret;
 
 const SECOND: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(20);
 const PROBE: Duration = Duration::from_secs(30);
 const KEY: &str = "lease:budget:{a.test}";
 const BACKOFF: Backoff =
     Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(60) };
 
+/// With time for each call: on a busy machine a server may be put off.
 async fn limits(url: &str) -> SharedLimits {
-    let connection = Connection::connect(ConnectOptions::new(Secret::new(url))).await.unwrap();
+    let mut options = ConnectOptions::new(Secret::new(url));
+    (options.connect_timeout, options.call_timeout) = (PATIENCE, PATIENCE);
+    let connection = Connection::connect(options).await.unwrap();
     SharedLimits::new(Handle { connection, namespace: Namespace::new("lease").unwrap() })
 }
 

@@ -15,7 +15,7 @@ async fn login(redis: &Redis, role: Role) -> Redis {
     let url = redis.server.url().replace("redis://", &format!("redis://{user}:word@"));
     let builder = crate::store::RedisStore::builder(url).namespace(&redis.namespace);
     Redis {
-        store: builder.build().await.unwrap(),
+        store: builder.call_timeout(support::redis::PATIENCE).build().await.unwrap(),
         namespace: redis.namespace.clone(),
         pool: redis.pool(),
         connection: redis.connection.clone(),
