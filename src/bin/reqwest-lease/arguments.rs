@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(feature = "redis-cluster")]
 use clap::builder::BoolishValueParser;
 use clap::{Arg, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
