@@ -100,6 +100,19 @@ struct Rotated {
 }
 
 impl Rotated {
+    async fn start() -> (Self, Listening) {
+        let rotated = Self::default();
+        let server = rotated.clone();
+        let proxy = Listening::start(move |stream, _, _| {
+            let server = server.clone();
+            async move {
+                // A client hangs up when it likes.
+                let _ = server.serve(stream).await;
+            }
+        });
+        (rotated, proxy.await.unwrap())
+    }
+
     async fn serve(self, mut stream: TcpStream) -> std::io::Result<()> {
         loop {
             let mut head = Vec::new();
@@ -123,16 +136,7 @@ async fn an_endpoint_is_not_blamed_for_a_password_that_a_reload_has_replaced() {
     for (page, reloads) in
         ["http://a.test/", "https://a.test/"].into_iter().flat_map(|it| [(it, true), (it, false)])
     {
-        let rotated = Rotated::default();
-        let server = rotated.clone();
-        let proxy = Listening::start(move |stream, _, _| {
-            let server = server.clone();
-            async move {
-                // A client hangs up when it likes.
-                let _ = server.serve(stream).await;
-            }
-        });
-        let proxy = proxy.await.unwrap();
+        let (rotated, proxy) = Rotated::start().await;
         let url = format!("http://{}", proxy.address());
         let source = Changing(Arc::new(Mutex::new((url, "old"))));
         let inventory = Inventory::open(source.clone()).await.unwrap();
@@ -227,16 +231,7 @@ async fn nor_for_one_that_a_reload_replaces_while_another_endpoint_is_asked() {
 #[tokio::test]
 async fn nor_by_a_probe() {
     for page in ["http://a.test/", "https://a.test/"] {
-        let rotated = Rotated::default();
-        let server = rotated.clone();
-        let proxy = Listening::start(move |stream, _, _| {
-            let server = server.clone();
-            async move {
-                // A client hangs up when it likes.
-                let _ = server.serve(stream).await;
-            }
-        });
-        let proxy = proxy.await.unwrap();
+        let (rotated, proxy) = Rotated::start().await;
         let source = Changing(Arc::new(Mutex::new((format!("http://{}", proxy.address()), "old"))));
         let inventory = Inventory::open(source.clone()).await.unwrap();
         let kim = AdminName::new("kim").unwrap();
@@ -262,16 +257,7 @@ async fn nor_by_a_probe() {
 #[tokio::test]
 async fn one_whose_password_changes_all_the_time_is_not_tried_for_ever() {
     for page in ["http://a.test/", "https://a.test/"] {
-        let rotated = Rotated::default();
-        let server = rotated.clone();
-        let proxy = Listening::start(move |stream, _, _| {
-            let server = server.clone();
-            async move {
-                // A client hangs up when it likes.
-                let _ = server.serve(stream).await;
-            }
-        });
-        let proxy = proxy.await.unwrap();
+        let (rotated, proxy) = Rotated::start().await;
         let source = Changing(Arc::new(Mutex::new((format!("http://{}", proxy.address()), "0"))));
         let inventory = Inventory::open(source.clone()).await.unwrap();
         let pool = Pool::builder(PoolName::new("test").unwrap(), inventory).build().await.unwrap();
