@@ -24,7 +24,8 @@ use super::time;
 ///
 /// Takes and gives back leases as fast as the server can, in a pool of its own that is shaped like
 /// --pool, where that is set up. The pool, reqwest-lease-bench, and its trail are removed at the
-/// end, or by the next call where a call was killed. Workers of other pools on the server feel it.
+/// end; what a killed call left the next one removes, and asks first. Workers of other pools on the
+/// server feel it.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     /// How long; at most a minute
@@ -57,6 +58,8 @@ impl Bench {
             Ok::<_, Failure>(store.administer(request).await?)
         };
         if is_left(&store, &pool).await? {
+            context
+                .confirm(&format!("pool {pool} is there, perhaps of a killed bench: erase it"))?;
             order(Order::Pause).await?;
             order(Order::DestroyPool).await?;
         }
@@ -137,6 +140,7 @@ async fn is_left(store: &RedisStore, pool: &PoolName) -> Result<bool, Failure> {
         Err(error) => Err(Failure::from(error)),
     };
     let Some(before) = look().await? else { return Ok(false) };
+    // No proof that it is of nobody, so whoever calls is asked; only a reason to refuse at once.
     tokio::time::sleep(STANDS_STILL).await;
     match look().await? {
         Some(now) if now != before => Err(Failure::new(Code::REFUSED, "another bench is running")),
